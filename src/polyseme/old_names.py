@@ -12,6 +12,7 @@ from types import ModuleType
 MODULES = {
     "polyseme.nouns": "polyseme.interfaces",
     "polyseme.linear": "polyseme.arrays",
+    "polyseme.neural.mix": "polyseme.neural.layers",
     "polyseme.search.agreement": "polyseme.evaluate.tag_agreement",
     "polyseme.search.build": "polyseme.search.occurrences.build",
     "polyseme.search.concordances": "polyseme.search.kwic.concordance",

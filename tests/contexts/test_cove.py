@@ -22,7 +22,7 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.neural.packing import Packing, mask_of
+from polyseme.neural.batches import Packing, mask_of
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

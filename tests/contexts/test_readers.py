@@ -13,7 +13,7 @@ import polyseme
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig, WordInputs
 from polyseme.contexts.elmo.bilm_layers import SPAN, with_positions
 from polyseme.errors import OptionError
-from polyseme.neural.packing import Packing
+from polyseme.neural.batches import Packing
 from polyseme.text.corpus import Corpus
 
 SIZE = 8

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from polyseme.neural.batches import Packing, mask_of
 from polyseme.neural.decoder import AttendedStates, LayerWeights, packed_decoder
-from polyseme.neural.packing import Packing, mask_of
 
 SOURCE, TARGET = [3, 5, 1, 2], [2, 4, 6, 4]  # lengths of the four sentences
 EMBEDDED, SIZE, ROWS = 5, 8, len(SOURCE)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.neural.mix import ScalarMix
+from polyseme.neural.layers import ScalarMix
 
 LAYERS = torch.randn(3, 4, 5, 6, generator=torch.Generator().manual_seed(0)) * 2 + 1
 MASK = torch.arange(5)[None] < torch.tensor([5, 3, 1, 4])[:, None]

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from polyseme.neural.batches import Packing
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.lstm import State
-from polyseme.neural.packing import Packing
 from polyseme.neural.recurrent import Recurrent
 
 LENGTHS = [4, 7, 0, 1, 7]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.data.labels import Labels
 from polyseme.data.rows import Answer, ChoiceRows, LabelledRows, Passage, PassageRows, Rows, TaggedRows, sorted_labels
 from polyseme.data.tables import BadRows
@@ -16,10 +17,8 @@ from polyseme.errors import OptionError, TextError
 from polyseme.text.segment import Segmentation, has_han
 from polyseme.text.strings import well_formed
 
-Places = NDArray[np.int64]
 
-
-def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
+def facts_of(rows: Rows, order: Ints) -> dict[str, Any]:
     """Labels with their counts, or the range of scores; mean lengths in characters or words."""
     if isinstance(rows, LabelledRows):
         return _facts_of_labelled(rows, order)
@@ -31,7 +30,7 @@ def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
     return _facts_of_passages(rows, order)
 
 
-def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
+def _facts_of_labelled(rows: LabelledRows, order: Ints) -> dict[str, Any]:
     targets = rows.targets[order]
     if rows.names is None:
         scores = {"min": targets.min(), "mean": targets.mean(), "max": targets.max()} if len(order) else {}
@@ -49,7 +48,7 @@ def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
     return {**facts, **({"with_an_empty_text": empty} if empty else {})}
 
 
-def _facts_of_tagged(rows: TaggedRows, order: Places) -> dict[str, Any]:
+def _facts_of_tagged(rows: TaggedRows, order: Ints) -> dict[str, Any]:
     counts: Counter[int] = Counter()
     for i in order.tolist():
         counts.update(rows.tag_numbers(i))
@@ -59,7 +58,7 @@ def _facts_of_tagged(rows: TaggedRows, order: Places) -> dict[str, Any]:
     return {"labels": labels, "tokens": tokens, "mean_tokens": _mean(tokens, len(order))}
 
 
-def _facts_of_passages(rows: PassageRows, order: Places) -> dict[str, Any]:
+def _facts_of_passages(rows: PassageRows, order: Ints) -> dict[str, Any]:
     answered = asked = read = 0
     groups = rows.groups()
     passages: set[int] = set()
@@ -73,7 +72,7 @@ def _facts_of_passages(rows: PassageRows, order: Places) -> dict[str, Any]:
     return {"passages": len(passages), "answered": answered, "mean_characters": means}
 
 
-def _facts_of_choices(rows: ChoiceRows, order: Places) -> dict[str, Any]:
+def _facts_of_choices(rows: ChoiceRows, order: Ints) -> dict[str, Any]:
     numbers: Counter[int] = Counter()
     rights: Counter[int] = Counter()
     read = offered = 0
@@ -178,7 +177,7 @@ def _clean(text: str) -> str:
 # ---- parts
 
 
-def held_out_rows(strata: Places, groups: Places, share: float, seed: int) -> NDArray[np.bool_]:
+def held_out_rows(strata: Ints, groups: Ints, share: float, seed: int) -> NDArray[np.bool_]:
     """Which rows to hold out: this share of every class, but no class with only one row; groups stay together."""
     first, of_row = _units(groups)
     order = _by_class(strata[first], seed)
@@ -193,24 +192,24 @@ def held_out_rows(strata: Places, groups: Places, share: float, seed: int) -> ND
     return chosen
 
 
-def fold_of_rows(strata: Places, groups: Places, n: int, seed: int) -> Places:
+def fold_of_rows(strata: Ints, groups: Ints, n: int, seed: int) -> Ints:
     """The fold of each row, with every class spread over all folds."""
     first, of_row = _units(groups)
     if not 2 <= n <= len(first):
         raise OptionError(f"folds must be between 2 and {len(first):,}, the number of distinct rows, not {n}")
     fold = np.empty(len(first), dtype=np.int64)
     fold[_by_class(strata[first], seed)] = np.arange(len(first)) % n
-    places: Places = fold[of_row]
+    places: Ints = fold[of_row]
     return places
 
 
-def _units(groups: Places) -> tuple[Places, Places]:
+def _units(groups: Ints) -> tuple[Ints, Ints]:
     """The first row of each group, and the group number of each row."""
     _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
     return first, of_row
 
 
-def _by_class(strata: Places, seed: int) -> Places:
+def _by_class(strata: Ints, seed: int) -> Ints:
     """All row indices, class by class, in random order within a class."""
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     return shuffled[np.argsort(strata[shuffled], kind="stable")]

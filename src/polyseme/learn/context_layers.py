@@ -25,7 +25,7 @@ from polyseme.learn.token_vectors import (
     TokenVectorSource,
     offsets_of,
 )
-from polyseme.neural.mix import ScalarMix
+from polyseme.neural.layers import ScalarMix
 
 IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file
 

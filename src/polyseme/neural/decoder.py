@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyseme.neural.batches import previous_of, steps_of
 from polyseme.neural.layers import softmax_over
 from polyseme.neural.lstm import cell_of
-from polyseme.neural.packing import previous_of, steps_of
 
 
 class LayerWeights(NamedTuple):

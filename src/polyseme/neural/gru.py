@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from polyseme.neural.packing import ends_of, previous_of, steps_of
+from polyseme.neural.batches import ends_of, previous_of, steps_of
 
 
 class GruWeights(NamedTuple):

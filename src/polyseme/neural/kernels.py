@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
+
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 _FAST = {"contract", "nsz", "arcp"}
 _SUMS = _FAST | {"reassoc"}  # sums in any order: only so dot products are vectorised

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.neural.packing import ends_of, previous_of, steps_of
+from polyseme.neural.batches import ends_of, previous_of, steps_of
 
 _NO_CLIP = np.float32(np.inf)
 # Size, in floats, of the buffer for the gates of several steps: it fits in one core's share of the cache.

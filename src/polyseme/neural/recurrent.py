@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from polyseme.neural.batches import Packing
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.layers import dropout as dropped
 from polyseme.neural.lstm import LstmWeights, State, packed_lstm
-from polyseme.neural.packing import Packing
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray, filled_rows, main_directions
+from polyseme.arrays import FloatArray, Ints, filled_rows, main_directions
 from polyseme.contexts.static import StaticEncoder, looked_up
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import (
@@ -49,7 +49,7 @@ from polyseme.interfaces import (
     text_batches,
 )
 from polyseme.options import make_options, options_to_json
-from polyseme.sentences import pooled, word_weights
+from polyseme.sentences import word_weights
 from polyseme.sentences.bag_of_words import Bow, inverse_frequencies
 from polyseme.sentences.options import ATTENDING, CONCATENATED, PooledOptions
 from polyseme.store.folder import Parts
@@ -59,11 +59,10 @@ from polyseme.text.corpus import Corpus
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Starts = NDArray[np.int64]
 MOST_ATTENTION = 10.0  # nats of surprisal; a higher score does not increase the attention
 
 
-def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Starts) -> NDArray[Any]:
+def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Ints) -> NDArray[Any]:
     """Same as ``operation.reduceat``, computed on the first rows of all texts at once, then the second rows …
 
     NumPy's version goes through one dimension after another, and takes ten times as long.
@@ -80,9 +79,7 @@ def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Starts) -> NDArr
     return result
 
 
-def weighted_mean(
-    vectors: FloatArray, starts: Starts, weights: FloatArray | None, divisor: str = "number"
-) -> FloatArray:
+def weighted_mean(vectors: FloatArray, starts: Ints, weights: FloatArray | None, divisor: str = "number") -> FloatArray:
     """Σ w·x over each text, divided by the ``number`` of its tokens or by the sum of their ``weights``."""
     from scipy.sparse import csr_array
 
@@ -94,7 +91,7 @@ def weighted_mean(
     return np.asarray((rows @ vectors) / total[:, None], dtype=np.float32)
 
 
-def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: float) -> FloatArray:
+def attended(vectors: FloatArray, starts: Ints, scores: FloatArray, residual: float) -> FloatArray:
     """Σ (r + a) x / Σ (r + a) over each text, a the softmax over its words of their scores, clipped to [0, 10]."""
     clipped = np.clip(scores, 0, MOST_ATTENTION)
     owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
@@ -103,33 +100,33 @@ def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: 
     return weighted_mean(vectors, starts, (residual + attention).astype(np.float32), divisor="weights")
 
 
-def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:
+def maximum(vectors: FloatArray, starts: Ints) -> FloatArray:
     """The maximum of each dimension."""
     return reduced(np.maximum, vectors, starts)
 
 
-def first(vectors: FloatArray, starts: Starts) -> FloatArray:
+def first(vectors: FloatArray, starts: Ints) -> FloatArray:
     """The first token's vector."""
     return vectors[starts]
 
 
-def last(vectors: FloatArray, starts: Starts) -> FloatArray:
+def last(vectors: FloatArray, starts: Ints) -> FloatArray:
     """The last token's vector."""
     return np.asarray(vectors[np.append(starts[1:], len(vectors)) - 1])
 
 
-def end_max_mean(vectors: FloatArray, starts: Starts, end: str) -> FloatArray:
+def end_max_mean(vectors: FloatArray, starts: Ints, end: str) -> FloatArray:
     """The ``first`` or ``last`` vector, the maximum and the mean, concatenated: ``(n, 3 D)``."""
     at_end = first(vectors, starts) if end == "first" else last(vectors, starts)
     return np.concatenate([at_end, maximum(vectors, starts), weighted_mean(vectors, starts, None)], axis=1)
 
 
-def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) -> FloatArray:
+def power_means(vectors: FloatArray, starts: Ints, powers: tuple[float, ...]) -> FloatArray:
     """The power means, concatenated, ``(n, D · powers)``."""
     return np.concatenate([_power_mean(vectors, starts, power) for power in powers], axis=1)
 
 
-def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray:
+def _power_mean(vectors: FloatArray, starts: Ints, power: float) -> FloatArray:
     """The real part of (mean x^p)^(1/p), computed in complex numbers; the maximum or minimum for p = ±∞."""
     if np.isinf(power):
         return maximum(vectors, starts) if power > 0 else reduced(np.minimum, vectors, starts)
@@ -156,7 +153,7 @@ def read_powers(written: str) -> tuple[float, ...]:
     return powers
 
 
-def even_dimensions(vectors: FloatArray, starts: Starts) -> FloatArray:
+def even_dimensions(vectors: FloatArray, starts: Ints) -> FloatArray:
     """Each dimension divided by its norm over the text's tokens, as the authors of uSIF do before weighting."""
     squares = reduced(np.add, vectors * vectors, starts)
     norms = np.sqrt(np.where(squares > 0, squares, 1))
@@ -207,7 +204,7 @@ class Pooled(Model, SentenceEncoder):
             raise OptionError("the surprisal model is not a language model: use elmo, ulmfit, gpt or nnlm")
         self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
-        self.powers = pooled.read_powers(self.options.powers)
+        self.powers = read_powers(self.options.powers)
         self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 3 if pool in CONCATENATED else 1)
         self._weights = _word_weights(self.options, counts) if counts else {}
 
@@ -305,27 +302,27 @@ class Pooled(Model, SentenceEncoder):
             result[filled] = self._without_directions(self._pool(vectors, starts, weights))
         return result
 
-    def _pool(self, vectors: FloatArray, starts: pooled.Starts, weights: FloatArray | None) -> FloatArray:
+    def _pool(self, vectors: FloatArray, starts: Ints, weights: FloatArray | None) -> FloatArray:
         match self.options.pool:
             case "max":
-                return pooled.maximum(vectors, starts)
+                return maximum(vectors, starts)
             case "first":
-                return pooled.first(vectors, starts)
+                return first(vectors, starts)
             case "last":
-                return pooled.last(vectors, starts)
+                return last(vectors, starts)
             case "last-max-mean" | "first-max-mean":
-                return pooled.end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
+                return end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
             case "pmean":
-                return pooled.power_means(vectors, starts, self.powers)
+                return power_means(vectors, starts, self.powers)
             case "surprisal" | "pos":
                 assert weights is not None
-                return pooled.attended(vectors, starts, weights, self.options.residual)
+                return attended(vectors, starts, weights, self.options.residual)
             case "tfidf":
-                return pooled.weighted_mean(vectors, starts, weights, divisor="weights")
+                return weighted_mean(vectors, starts, weights, divisor="weights")
             case "usif":
-                return pooled.weighted_mean(pooled.even_dimensions(vectors, starts), starts, weights)
+                return weighted_mean(even_dimensions(vectors, starts), starts, weights)
             case _:
-                return pooled.weighted_mean(vectors, starts, weights)
+                return weighted_mean(vectors, starts, weights)
 
     def _token_weights(self, texts: list[list[str]]) -> FloatArray | None:
         if self.options.pool in ATTENDING and self.reader is not None:

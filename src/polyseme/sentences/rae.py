@@ -42,7 +42,6 @@ from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
 from polyseme.learn.prepared import on
 from polyseme.neural.batches import sized_batches
-from polyseme.sentences import rae
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.options import RaeOptions
@@ -322,7 +321,7 @@ class Rae(LearnedEncoder):
     @property
     def matched_dim(self) -> int:
         """The number of features that ``matched`` gives for a pair."""
-        return self.options.grid**2 + rae.NUMBERS
+        return self.options.grid**2 + NUMBERS
 
     def matched(self, pairs: Sequence[tuple[Sentence, Sentence]]) -> FloatArray:
         """The features of each pair: pooled distances of all nodes and three on numbers; ``(n, matched_dim)``."""
@@ -332,8 +331,8 @@ class Rae(LearnedEncoder):
         n = len(first)
         rows = [
             np.concatenate([
-                rae.pooled_distances(nodes[i], nodes[n + i], self.options.grid).ravel(),
-                rae.number_features(words[i], words[n + i]),
+                pooled_distances(nodes[i], nodes[n + i], self.options.grid).ravel(),
+                number_features(words[i], words[n + i]),
             ])
             for i in range(n)
         ]  # fmt: skip

@@ -51,9 +51,8 @@ from polyseme.learn.inputs import PreparedTexts
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
 from polyseme.learn.prepared import on
 from polyseme.learn.token_vectors import Flat, LearnedKeys, TokenLists, counted_keys, offsets_of, words
-from polyseme.neural.batches import sized_batches
+from polyseme.neural.batches import Packing, sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
-from polyseme.neural.packing import Packing
 from polyseme.neural.recurrent import Recurrent
 from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.sentences.infersent import given_vectors

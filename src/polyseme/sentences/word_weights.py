@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, LanguageModel, Sentence, several, text_batches
 from polyseme.sentences.bag_of_words import Bow, BowOptions
@@ -88,7 +88,6 @@ UNSEEN = ""  # the key of the score for words that have none
 _BLOCK = 1 << 22  # tokens counted at a time
 
 Scores = Mapping[str, float]
-Ints = NDArray[np.int64]
 
 
 def by_frequency(counts: Bow) -> Scores:

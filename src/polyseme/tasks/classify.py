@@ -31,8 +31,15 @@ from polyseme.sentences.learned import LearnedEncoder
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.heads import restored_texts, text_reader
-from polyseme.tasks.model import Prediction, TaskModel, TaskReport, predictions, several
-from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels
+from polyseme.tasks.model import (
+    Prediction,
+    TaskModel,
+    TaskReport,
+    predictions,
+    several,
+    tell_odd_labels,
+    tell_unknown_labels,
+)
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, UlmfitHeadOptions, head_options
 from polyseme.tasks.ulmfit import UlmfitReader, new_layers, ulmfit_learning
 from polyseme.training.run import Run

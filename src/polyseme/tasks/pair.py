@@ -25,8 +25,15 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.classify import class_report
 from polyseme.tasks.heads import pair_reader, restored_pairs
-from polyseme.tasks.model import Prediction, TaskModel, TaskReport, predictions, several
-from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels
+from polyseme.tasks.model import (
+    Prediction,
+    TaskModel,
+    TaskReport,
+    predictions,
+    several,
+    tell_odd_labels,
+    tell_unknown_labels,
+)
 from polyseme.tasks.options import CosineOptions, PairOptions, TaskOptions, head_options
 from polyseme.training.run import Run
 

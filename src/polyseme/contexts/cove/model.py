@@ -30,7 +30,7 @@ from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, WordVectorsInterface
-from polyseme.neural.packing import mask_of
+from polyseme.neural.batches import mask_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.segment import Segmentation, mostly_chinese

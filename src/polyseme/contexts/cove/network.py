@@ -29,10 +29,10 @@ from torch.nn import functional as F
 from polyseme.arrays import FloatArray
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, UNKNOWN
+from polyseme.neural.batches import Packing, mask_of
 from polyseme.neural.decoder import AttendedStates, LayerWeights, packed_decoder
 from polyseme.neural.layers import dropout, softmax_over
 from polyseme.neural.lstm import State
-from polyseme.neural.packing import Packing, mask_of
 from polyseme.neural.recurrent import Recurrent, open_forget_gates
 
 

@@ -16,9 +16,8 @@ from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, TargetV
 from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
 from polyseme.interfaces import WordVectorsInterface, perplexity_of
-from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.batches import BudgetBatches, Packing
 from polyseme.neural.layers import dropout
-from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.training.task import BatchTask, Part, Score
 

@@ -32,9 +32,9 @@ from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
 from polyseme.disk.disk_space import written_hdf5
+from polyseme.neural.batches import Packing, mask_of
+from polyseme.neural.layers import ScalarMix
 from polyseme.neural.lstm import State
-from polyseme.neural.mix import ScalarMix
-from polyseme.neural.packing import Packing, mask_of
 
 log = logging.getLogger(__name__)
 

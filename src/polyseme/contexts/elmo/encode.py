@@ -22,8 +22,8 @@ from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, WordInputs
 from polyseme.interfaces import pages
+from polyseme.neural.batches import Packing
 from polyseme.neural.lstm import State, stretches
-from polyseme.neural.packing import Packing
 
 WINDOW_BYTES = 256 << 20  # vectors of the sentences that are read ahead and sorted by length
 WINDOW_TOKENS = 1 << 16

@@ -37,8 +37,8 @@ from polyseme.interfaces import (
     WordLosses,
     several,
 )
-from polyseme.neural.mix import ScalarMix
-from polyseme.neural.packing import Packing
+from polyseme.neural.batches import Packing
+from polyseme.neural.layers import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

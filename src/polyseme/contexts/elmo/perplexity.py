@@ -16,8 +16,7 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.bilm import BiLM
 from polyseme.interfaces import WordLosses
-from polyseme.neural.batches import BudgetBatches
-from polyseme.neural.packing import Packing
+from polyseme.neural.batches import BudgetBatches, Packing
 from polyseme.neural.softmax import SampledClasses, log_losses
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import WordInputs
-from polyseme.neural.batches import BudgetBatches
-from polyseme.neural.packing import Packing
+from polyseme.neural.batches import BudgetBatches, Packing
 from polyseme.text.corpus import Corpus
 
 BLOCK = 64  # consecutive sentences that a stream keeps together

@@ -47,7 +47,7 @@ from polyseme.interfaces import (
     several,
     tokens_given,
 )
-from polyseme.neural.mix import ScalarMix
+from polyseme.neural.layers import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.normalise import check

@@ -42,9 +42,8 @@ from polyseme.interfaces import (
     Sentence,
     WordLosses,
 )
-from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.batches import BudgetBatches, Packing
 from polyseme.neural.lstm import State, stretches
-from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import Sampling, log_losses
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -8,7 +8,7 @@ m_l drops recurrent weights, the same ones at every step of a batch. Embedding d
 dropout draws one mask for each row of a batch and keeps it over time. Two penalties on the output of the last layer are
 added to the loss: AR, α·mean((m ⊙ h_t)²), after dropout, and TAR, β·mean((h_t - h_{t-1})²), before it.
 
-Tokens are packed (``neural/packing.py``), so the same forward pass serves streams, sentences and fine-tuning.
+Tokens are packed (``neural/batches.py``), so the same forward pass serves streams, sentences and fine-tuning.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import ContextEncoder, Progress
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search.kwic.patterns import words_beside
-from polyseme.search.occurrences import build, index_folder
+from polyseme.search.occurrences import index_folder
 from polyseme.search.occurrences.cells import Cells, build_cells
 from polyseme.search.occurrences.cluster import learn_apart
 from polyseme.search.occurrences.index import Index
@@ -218,7 +218,7 @@ class _Builder:
 
     def build(self, *, resume: bool, force: bool) -> None:
         """Go on with what an earlier run left, or start over."""
-        there = build.find(self.part)
+        there = find(self.part)
         if resume and isinstance(there, ExistingResult) and self._replaced(there):
             with writing(self.part) as workshop:
                 self.part.rename(workshop / "new")  # which is removed with the block
@@ -268,7 +268,7 @@ class _Builder:
                 shape = (self.n, self.projections[layer].dim)
                 file = part / index_folder.codes_name(layer)
                 self.codes[layer] = index_folder.create(file, shape, CODES[self.options.precision])
-            tensor_file.write(part / build.PROJECTIONS, tables)
+            tensor_file.write(part / PROJECTIONS, tables)
             self._save_state(part)
 
     def encode(self) -> None:
@@ -351,7 +351,7 @@ class _Builder:
         names = [*self._arrays(), index_folder.TABLES, *([index_folder.CELLS] if cells else [])]
         seals = {name: index_folder.INDEX.seal(self.part / name) for name in sorted(names)}
         index_folder.INDEX.write(self.part, manifest, seals)
-        for name in (build.PROJECTIONS, build.STATE):  # a kill before this line costs the cells only
+        for name in (PROJECTIONS, STATE):  # a kill before this line costs the cells only
             (self.part / name).unlink()
 
     def _facts(self, cells: Cells | None, recall: float) -> dict[str, Any]:
@@ -441,16 +441,16 @@ class _Builder:
         # The codes first: a state on disk never promises more than what is there.
         for array in self._arrays().values():
             array.flush()  # type: ignore[attr-defined]
-        with PlainFile(part / build.PROJECTIONS) as file:
-            sums = {build.PROJECTIONS: sha256(file)}
+        with PlainFile(part / PROJECTIONS) as file:
+            sums = {PROJECTIONS: sha256(file)}
         BuildState(self.identity, self.done, {**self.sums.to_json(), **sums}).write(part)
 
     def _reopen(self, state: BuildState) -> None:
         sums = dict(state.sums)
         if not 0 <= state.sentences <= self.corpus.n_sentences:
             raise self._damaged()
-        with PlainFile(self.part / build.PROJECTIONS) as file:
-            if sums.pop(build.PROJECTIONS, None) != sha256(file):
+        with PlainFile(self.part / PROJECTIONS) as file:
+            if sums.pop(PROJECTIONS, None) != sha256(file):
                 raise self._damaged()
             arrays, where = tensor_file.read(file), str(file.path)
         precision = self.options.precision

@@ -19,7 +19,7 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.errors import FormatError, OptionError
-from polyseme.neural.mix import ScalarMix
+from polyseme.neural.layers import ScalarMix
 from polyseme.neural.weights import Tensors
 from polyseme.options import make_options
 

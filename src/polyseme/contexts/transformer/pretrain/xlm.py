@@ -45,7 +45,7 @@ from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import EncodedSentence, LayerChoice, Layers, Sentence
-from polyseme.neural.mix import ScalarMix
+from polyseme.neural.layers import ScalarMix
 from polyseme.neural.softmax import log_frequencies
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
