@@ -12,7 +12,7 @@ from polyseme.search.kwic.concordance import Concordance, Line, concordance
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
-from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, Found, SentenceShape, TextQuery, WordQuery
+from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, SentenceHits, SentenceShape, TextQuery, WordQuery
 
 CorpusQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")]
 ModeQuery = Annotated[Literal["text", "regex", "words"], Query(description="how to read the query")]
@@ -72,8 +72,8 @@ def corpus_routes(library: Library) -> APIRouter:
 
         return JsonAnswer(await workers[corpus].ask(answer))
 
-    @router.get("/sentences", response_model=Found)
-    @router.get("/search", response_model=Found, deprecated=True)
+    @router.get("/sentences", response_model=SentenceHits)
+    @router.get("/search", response_model=SentenceHits, deprecated=True)
     async def sentences(
         corpus: CorpusQuery,
         word: WordQuery,

@@ -146,7 +146,7 @@ class Failure(BaseModel):
     error: Detail
 
 
-class Scored(BaseModel):
+class ScoredWord(BaseModel):
     word: str
     score: float
 
@@ -165,7 +165,7 @@ class WordList(BaseModel):
 class Neighbours(BaseModel):
     model: str
     word: str
-    neighbours: list[Scored]
+    neighbours: list[ScoredWord]
 
 
 class Analogy(BaseModel):
@@ -173,7 +173,7 @@ class Analogy(BaseModel):
     a: str
     b: str
     c: str
-    answers: list[Scored]
+    answers: list[ScoredWord]
 
 
 class Link(BaseModel):
@@ -185,7 +185,7 @@ class Link(BaseModel):
 class Graph(BaseModel):
     model: str
     word: str
-    nodes: list[Scored]
+    nodes: list[ScoredWord]
     links: list[Link]
 
 
@@ -308,7 +308,7 @@ class UsesShape(BaseModel):
     occurrences: list[UsedSo]
 
 
-class Found(BaseModel):
+class SentenceHits(BaseModel):
     total: int
     hits: list[HitShape]
 

@@ -5,7 +5,7 @@ end the runs are merged range by range.
 
 Passes over the cells of a co-occurrence matrix, tile by tile in random order, on several threads.
 
-A tile is 512×512 words, so that the rows in use stay in the cache; ``kernels/count.py`` explains how pairs are encoded.
+A tile is 512×512 words, so that the rows in use stay in the cache; ``kernels/cells.py`` explains how pairs are encoded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SLOT_BYTES = 16 * 2  # a slot of the table, and the same again while its pairs a
 
 @dataclass
 class Cooccurrence:
-    """Sorted pairs (see ``kernels/count.py``) and their sums; memory-mapped if they were merged on disk."""
+    """Sorted pairs (see ``kernels/cells.py``) and their sums; memory-mapped if they were merged on disk."""
 
     keys: NDArray[np.uint64]
     sums: NDArray[np.float32]
