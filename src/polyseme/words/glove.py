@@ -141,7 +141,7 @@ def _lanes() -> int:
 
 
 def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
-    """Words, contexts and squared steps of both, (V, padded dim + LANES); see ``kernels/glove.py`` for a row."""
+    """Words, contexts and squared steps of both, (V, padded dim + LANES); see ``kernels/cells.py`` for a row."""
     from polyseme.words.kernels.rows import padded
 
     lanes, n = _lanes(), len(plan.vocabulary)
