@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.pretrained.tiny_transformers import TEXTS, save_tiny
+from tests.processes import run_program
 
 from polyseme.contexts.elmo.encode import WordCache
 
@@ -25,7 +24,7 @@ torch.set_num_threads(2)
 kind, path, texts = sys.argv[1], sys.argv[2], sys.argv[3:]
 if kind == "encode":
     model = polyseme.load(path)
-    answer = lambda: np.concatenate([found.layers[-1] for found in model.encode_tokens(texts * 400)])
+    answer = lambda: np.concatenate([found.layers[-1] for found in model.encode_tokens(texts * 20)])
 elif kind == "faiss":
     index = faiss.IndexFlatIP(32)
     index.add(np.random.default_rng(1).random((20_000, 32), dtype=np.float32))
@@ -42,8 +41,8 @@ assert np.allclose(answer(), wanted, atol=1e-5)
 
 
 def status_of_a_child(kind: str, path: Path, *texts: str) -> str:
-    command = [sys.executable, "-c", FORKED, kind, str(path), *texts]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_program(FORKED, kind, path, *texts, text=True, imports=["torch", "faiss"])
+    assert done.returncode == 0, done.stderr
     assert "forked" not in done.stderr  # the warning of tokenizers
     return done.stdout.strip()
 

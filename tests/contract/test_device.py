@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.contract.conftest import FITS
+from tests.processes import run_program
 
-import polyseme
 from polyseme.api import options_of
 from polyseme.catalog import METHODS
 from polyseme.tasks.options import HEADS
 from polyseme.training.options import TrainingOptions
 
+HERE = str(Path(__file__).parent)
 BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), TrainingOptions)]
 
 
@@ -24,12 +22,10 @@ BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), Trai
 def results(fifty_lines, tmp_path_factory) -> dict[str, str]:
     """The results of training each method and each head on that device, in a separate process."""
     folder = tmp_path_factory.mktemp("device")
-    (folder / "lines.txt").write_text("\n".join(fifty_lines), encoding="utf-8")
-    program, source = Path(__file__).parent / "other_device.py", str(Path(polyseme.__file__).parent.parent)
-    ended = subprocess.run(
-        [sys.executable, str(program), str(folder / "lines.txt"), str(folder), *BY_TORCH, *FITS],
-        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    (folder / "lines.txt").write_text("\n".join(fifty_lines[::2]), encoding="utf-8")
+    program = f"import sys; sys.path.insert(0, {HERE!r}); import other_device; other_device.main(*sys.argv[1:])"
+    imports = ["polyseme.contexts.elmo.model", "polyseme.contexts.transformer.model", "polyseme.tasks.fit"]
+    ended = run_program(program, folder / "lines.txt", folder, *BY_TORCH, *FITS, text=True, imports=imports)
     assert ended.returncode == 0, ended.stderr[-2000:]
     return json.loads(ended.stdout.splitlines()[-1])
 
