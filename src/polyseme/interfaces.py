@@ -1,7 +1,8 @@
 """The three kinds of models, as far as every package needs them: word vectors, context and sentence encoders.
 
 Each lifts to the next (``sentences/lift.py``). A language model is one of the three that also predicts words. Also
-here, and only here: how a choice of layers is parsed, and what a caller may pass as sentences.
+here, and only here: how a choice of layers is parsed, and what a caller may pass as sentences. What other libraries
+expect of a sentence encoder is in ``interop.py``.
 """
 
 from __future__ import annotations
@@ -9,13 +10,10 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from copy import copy
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
-from uuid import uuid4
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +21,7 @@ from numpy.typing import NDArray
 from polyseme.arrays import FloatArray, filled_rows, unit_rows
 from polyseme.display import shown
 from polyseme.errors import OptionError, TextError, as_given
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from polyseme.interop import EncoderInterop, check_asked, tensor_of, texts_in
 
 log = logging.getLogger(__name__)
 
@@ -223,7 +219,7 @@ class ContextEncoder(RawTextReader):
         return None
 
 
-class SentenceEncoder(ABC):
+class SentenceEncoder(EncoderInterop, ABC):
     """Anything that gives one vector per text. A subclass implements how a batch is encoded."""
 
     dim: int
@@ -272,7 +268,7 @@ class SentenceEncoder(ABC):
             raise OptionError(f"unknown must be one of {', '.join(UNKNOWN)}, not {unknown!r}")
         if truncate_dim is not None and not 1 <= truncate_dim <= self.dim:
             raise OptionError(f"truncate_dim must be between 1 and {self.dim}, not {truncate_dim}")
-        texts = _prompted(_texts_in(several(sentences)), prompt)
+        texts = _prompted(texts_in(several(sentences)), prompt)
         batches: list[FloatArray] = []
         done = n_unknown = 0
         for batch in text_batches(texts):
@@ -287,7 +283,7 @@ class SentenceEncoder(ABC):
         whole = np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
         whole = whole if truncate_dim is None else whole[:, :truncate_dim]
         whole = unit_rows(whole) if normalize_embeddings else whole
-        answer: Any = whole if convert_to_numpy and not convert_to_tensor else _tensor(whole)
+        answer: Any = whole if convert_to_numpy and not convert_to_tensor else tensor_of(whole)
         answer = answer if convert_to_numpy or convert_to_tensor else list(answer)
         encoded: FloatArray = answer
         return encoded
@@ -301,40 +297,6 @@ class SentenceEncoder(ABC):
         """The same one by one, for endless streams of texts."""
         return (vector for batch in text_batches(several(texts)) for vector in self.encode_batch(batch))
 
-    # A trained encoder is a step of a scikit-learn pipeline as it is.
-
-    def fit(self, texts: Iterable[Sentence], y: object = None) -> Self:
-        """The encoder itself: nothing to fit."""
-        return self
-
-    def transform(self, texts: Iterable[Sentence]) -> Any:
-        """``encode``, under scikit-learn's name."""
-        return self.encode(texts)
-
-    def fit_transform(self, texts: Iterable[Sentence], y: object = None) -> Any:
-        """``transform``."""
-        return self.transform(texts)
-
-    def __sklearn_clone__(self) -> Self:
-        return copy(self)  # the same weights in another object: scikit-learn's threads note things on each
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        inputs = InputTags(one_d_array=True, two_d_array=False, string=True)
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=inputs,
-            requires_fit=False,
-        )
-
-    similarity_fn_name = "cosine"  # what sentence-transformers' evaluators compare vectors by
-
     def similarity(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``; either may be vectors.
 
@@ -342,46 +304,12 @@ class SentenceEncoder(ABC):
         """
         left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
         cosines = np.asarray(left @ right.T, dtype=np.float32)
-        return _tensor(cosines) if hasattr(a, "detach") else cosines
+        return tensor_of(cosines) if hasattr(a, "detach") else cosines
 
     def similarity_pairwise(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
         """Cosines of each text of ``a`` with the one at the same position in ``b``, ``(n,)``; either may be vectors."""
         left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
         return np.asarray(np.einsum("nd,nd->n", left, right), dtype=np.float32)
-
-    def encode_query(self, sentences: Iterable[Sentence], **options: Any) -> FloatArray:
-        """``encode``: queries are texts like others."""
-        return self.encode(sentences, **options)
-
-    def encode_document(self, sentences: Iterable[Sentence], **options: Any) -> FloatArray:
-        """``encode``."""
-        return self.encode(sentences, **options)
-
-    @property
-    def mteb_model_meta(self) -> Any:
-        """Name and revision by which mteb keeps this model's scores apart from others; None without mteb."""
-        try:
-            meta = import_module("mteb.models.model_meta")
-        except ImportError:
-            return None
-        method, revision = getattr(self, "method", type(self).__name__), self.revision()
-        name = f"polyseme/{method}-{revision[:12]}"
-        cosine = meta.ScoringFunction.COSINE
-        facts = {"name": name, "revision": revision, "embed_dim": self.dim, "similarity_fn_name": cosine}
-        return meta.ModelMeta.create_empty(facts)
-
-    def revision(self) -> str:
-        """A name for this state of the encoder, other for every other one; here, where nothing is known, a new one."""
-        return uuid4().hex
-
-    @property
-    def model_card_data(self) -> Any:
-        """Where sentence-transformers' evaluators store their scores."""
-        return _NoCard()
-
-    def get_sentence_embedding_dimension(self) -> int:
-        """``dim``, under sentence-transformers' name."""
-        return self.dim
 
     def _vectors_of(self, given: Any) -> FloatArray:
         """Given vectors unchanged, an array or a tensor; for texts, their vectors."""
@@ -544,46 +472,6 @@ def unknown_told(n_unknown: int, n: int, other: str) -> str:
     if n == 1:
         return f"the text has no word that the model knows: its vector is zeros ({other}: NaN)"
     return f"{n_unknown:,} of {n:,} texts have no word that the model knows: their vectors are zeros ({other}: NaN)"
-
-
-def check_asked(
-    batch_size: object, prompt_name: str | None, output_value: str | None, precision: str | None, device: object
-) -> None:
-    """Refuse what sentence-transformers' ``encode`` can be asked for and ours cannot give."""
-    if batch_size is not None and (not isinstance(batch_size, (int, np.integer)) or batch_size < 1):
-        raise OptionError(f"batch_size must be a whole number from 1 on, not {batch_size!r}")
-    if prompt_name is not None:
-        raise OptionError(f"there is no prompt named {prompt_name!r}: give its text, prompt=…")
-    if output_value != "sentence_embedding":
-        raise OptionError(f"output_value {output_value!r}: for vectors of words use encode_tokens of a context encoder")
-    if precision not in (None, "float32"):
-        raise OptionError(f"vectors are float32, not {precision}: quantise them afterwards")
-    if device is not None and str(device).partition(":")[0] != "cpu":
-        raise OptionError(f"texts are encoded on the CPU, not on {device}")
-
-
-def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:
-    """The texts; those of a batch that is a mapping, as passed by mteb, under ``text``."""
-    for text in sentences:
-        if isinstance(text, Mapping):
-            yield from text["text"]
-        elif hasattr(text, "__len__"):
-            yield text
-        else:
-            raise OptionError(f"a text is a string or a list of words; {text!r} is neither")
-
-
-class _NoCard:
-    """Discards the scores of sentence-transformers' evaluators, which also return them."""
-
-    def set_evaluation_metrics(self, *figures: Any, **more: Any) -> None:
-        """Keep nothing."""
-
-
-def _tensor(array: FloatArray) -> FloatArray:
-    """The same numbers as a torch tensor."""
-    tensor: FloatArray = import_module("torch").from_numpy(np.ascontiguousarray(array))
-    return tensor
 
 
 def _prompted(texts: Iterator[Sentence], prompt: str | None) -> Iterator[Sentence]:
