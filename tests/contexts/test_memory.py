@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from polyseme.machine import is_out_of_memory, told_out_of_memory
-from polyseme.serve.answers import failure
+from polyseme.serve.responses import failure
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

@@ -57,7 +57,7 @@ def received(connection: socket.socket) -> int:
 
 @pytest.mark.parametrize("header", [b"", b"Connection: close\r\n"])
 def test_a_client_that_does_not_read_is_cut_off(serving: Any, monkeypatch: pytest.MonkeyPatch, header: bytes) -> None:
-    monkeypatch.setattr("polyseme.serve.protocol.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("polyseme.serve.limits.SEND_SECONDS", 0.2)
     connections = Connections()
     with (
         serving(Guard(large_answer), connections) as address,
@@ -74,7 +74,7 @@ def test_a_client_that_reads_gets_the_whole_answer(serving: Any) -> None:
 
 
 def test_an_unread_answer_lies_in_small_pieces_in_the_buffers(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.serve.protocol import UNREAD_BYTES, BoundedProtocol
+    from polyseme.serve.limits import UNREAD_BYTES, BoundedProtocol
 
     buffered: list[int] = []
     pause = BoundedProtocol.pause_writing

@@ -147,7 +147,7 @@ def test_headers_without_end_are_cut_off(address: str, line: bytes) -> None:
 
 
 def test_a_head_that_does_not_come_is_given_up(library: Library, serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.serve.protocol.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("polyseme.serve.limits.HEAD_SECONDS", 0.2)
     with serving(create_app(library)) as address:
         for start in (b"", b"GET / HTTP/1.1\r\nHost: 127."):
             where = urlsplit(address)

@@ -11,20 +11,20 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from polyseme.serve.answers import JsonAnswer, install_error_answers
 from polyseme.serve.attention import attention_routes
 from polyseme.serve.compression import Compression
 from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
 from polyseme.serve.parameters import check_parameters
-from polyseme.serve.predict import predict_routes
+from polyseme.serve.responses import JsonAnswer, install_error_answers
+from polyseme.serve.routes.encode import text_routes
+from polyseme.serve.routes.search import sense_routes
+from polyseme.serve.routes.tasks import predict_routes
+from polyseme.serve.routes.words import word_routes
 from polyseme.serve.search import search_routes
-from polyseme.serve.senses import sense_routes
 from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
 from polyseme.serve.shortcut import Shortcut
-from polyseme.serve.texts import text_routes
-from polyseme.serve.words import word_routes
 from polyseme.version import VERSION
 from polyseme.view.word_map import Maps
 

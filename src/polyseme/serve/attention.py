@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer
+from polyseme.serve.routes.encode import WAIT
 from polyseme.serve.shapes import AskAttention, AttentionShape
-from polyseme.serve.texts import WAIT
 
 if TYPE_CHECKING:
     from polyseme.contexts.transformer.model import Attention

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query
 
 from polyseme.errors import OptionError
 from polyseme.search.kwic.concordance import Concordance, Line, concordance
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer
 from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, SentenceHits, SentenceShape, TextQuery, WordQuery
 
 CorpusQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")]

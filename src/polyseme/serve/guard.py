@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import JsonAnswer, busy, refusal
 from polyseme.serve.connections import client_address
 from polyseme.serve.outgoing import PIECE, Outgoing
+from polyseme.serve.responses import JsonAnswer, busy, refusal
 from polyseme.serve.tokens import TokenCheck
 
 Scope = MutableMapping[str, Any]

@@ -9,11 +9,11 @@ from fastapi import APIRouter
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import TextIndex
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer
+from polyseme.serve.routes.encode import ENCODERS
 from polyseme.serve.shapes import FoundTexts, SearchTexts
-from polyseme.serve.texts import ENCODERS
 
 SOURCES = ("texts", "corpus", "index")
 # Sentences of a corpus that is indexed at the first question, by the kind of the model, and the seconds for it.

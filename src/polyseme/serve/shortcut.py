@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from polyseme.errors import PolysemeError
-from polyseme.serve.answers import JsonAnswer, failure, refusal_of
 from polyseme.serve.guard import App, Receive, Scope, Send
+from polyseme.serve.responses import JsonAnswer, failure, refusal_of
 
 Routes = dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[JsonAnswer]]]]
 

@@ -18,9 +18,9 @@ from polyseme.arrays import FloatArray, filled_rows
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, SentenceEncoder, mark_unknown
 from polyseme.sentences.lift import lift
-from polyseme.serve.answers import JsonAnswer, RefusedParameter
 from polyseme.serve.batch import Batcher, ServerBusy
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer, RefusedParameter
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
 
 ENCODERS = ("words", "contexts", "sentences")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library, task_of
+from polyseme.serve.responses import JsonAnswer
+from polyseme.serve.routes.encode import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
 from polyseme.serve.shapes import AskPredict, Predictions
-from polyseme.serve.texts import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
 
 if TYPE_CHECKING:
     from polyseme.tasks.model import TaskModel

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer
 from polyseme.serve.shapes import (
     Analogy,
     AskAnalogy,

@@ -13,9 +13,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from polyseme.serve.answers import busy
 from polyseme.serve.connections import Connections, client_address
 from polyseme.serve.guard import App
+from polyseme.serve.responses import busy
 
 HEAD_BYTES = 64 << 10
 HEAD_SECONDS = 20.0

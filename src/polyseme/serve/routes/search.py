@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query
 
 from polyseme.search import Index
 from polyseme.search.occurrences.uses import Listing, offers_substitutes
-from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
+from polyseme.serve.responses import JsonAnswer
 from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, UsesShape, WordQuery
 
 MOST_POINTS = 2000  # on a map of uses
