@@ -24,9 +24,8 @@ from polyseme.data.examples import Examples
 from polyseme.interfaces import ContextEncoder, EncodedSentence, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
-from polyseme.serve.connections import Connections
 from polyseme.serve.library import Library, corpus_item, index_item, model_item
-from polyseme.serve.limits import server_of
+from polyseme.serve.limits import Connections, server_of
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation

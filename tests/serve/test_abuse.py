@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
-from polyseme.serve import outgoing, tokens
+from polyseme.serve import guard, limits
 from polyseme.serve.app import create_app
-from polyseme.serve.connections import Connections, client_address
-from polyseme.serve.guard import Guard, Receive, Scope, Send
+from polyseme.serve.guard import FORGOTTEN, FREE_GUESSES, Guard, TokenCheck
 from polyseme.serve.library import Library
-from polyseme.serve.outgoing import Outgoing
-from polyseme.serve.tokens import TokenCheck
+from polyseme.serve.limits import Connections, Outgoing, client_address
 
 TOKEN = "a-long-enough-token"
 SIZE = 32 << 20  # more than the system's own buffers take
@@ -87,13 +86,13 @@ def test_an_unread_answer_lies_in_small_pieces_in_the_buffers(serving: Any, monk
     with serving(Guard(large_answer)) as address:
         assert len(httpx.get(address, trust_env=False).content) == SIZE
     assert buffered
-    assert max(buffered) <= UNREAD_BYTES + outgoing.PIECE
+    assert max(buffered) <= UNREAD_BYTES + limits.PIECE
 
 
 def test_large_answers_that_nobody_reads_make_the_next_wait_and_small_ones_go_on(
     serving: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "OF_ONE_CLIENT", SIZE)
+    monkeypatch.setattr(limits, "BYTES_OF_ONE_CLIENT", SIZE)
     with (
         serving(Guard(large_answer)) as address,
         connected(address, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as first,
@@ -110,7 +109,7 @@ def test_large_answers_that_nobody_reads_make_the_next_wait_and_small_ones_go_on
 
 def test_all_clients_together_hold_a_bounded_number_of_bytes() -> None:
     sent = Outgoing()
-    taken = [sent.take(str(client), outgoing.OF_ONE_CLIENT // 2) for client in range(8) for _ in range(2)]
+    taken = [sent.take(str(client), limits.BYTES_OF_ONE_CLIENT // 2) for client in range(8) for _ in range(2)]
     assert taken == [True] * 9 + [False, True] * 3 + [False]  # each may have one; the second only while there is room
 
 
@@ -179,11 +178,11 @@ def test_each_further_wrong_token_doubles_the_wait() -> None:
     clock = _Clock()
     check = TokenCheck(TOKEN, clock=clock)
     waits = []
-    for guess in range(tokens.FREE + 9):
+    for guess in range(FREE_GUESSES + 9):
         assert not check.accepts("10.0.0.1", str(guess).encode())
         waits.append(check.seconds_to_wait("10.0.0.1"))
         clock.now += waits[-1]
-    assert waits == [0] * tokens.FREE + [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert waits == [0] * FREE_GUESSES + [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert check.seconds_to_wait("10.0.0.1") == 0
     assert check.seconds_to_wait("10.0.0.2") == 0
     assert check.accepts("10.0.0.1", TOKEN.encode())
@@ -195,16 +194,16 @@ def test_the_same_wrong_token_again_is_no_further_guess_and_guesses_are_forgotte
     for _ in range(50):
         assert not check.accepts("10.0.0.1", b"the token of yesterday")
     assert check.seconds_to_wait("10.0.0.1") == 0
-    for guess in range(tokens.FREE):
+    for guess in range(FREE_GUESSES):
         check.accepts("10.0.0.1", str(guess).encode())
     assert check.seconds_to_wait("10.0.0.1") == 1
-    clock.now += tokens.FORGOTTEN + 1
+    clock.now += FORGOTTEN + 1
     check.accepts("10.0.0.1", b"another")
     assert check.seconds_to_wait("10.0.0.1") == 0
 
 
 def test_the_memory_of_guesses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "CLIENTS", 100)
+    monkeypatch.setattr(guard, "MOST_CLIENTS", 100)
     check = TokenCheck(TOKEN)
     for client in range(1000):
         check.accepts(str(client), b"guess")
@@ -222,7 +221,7 @@ def test_a_guesser_is_told_to_wait_and_then_even_the_right_token_is_not_looked_a
 
         assert [ask(None).status_code for _ in range(20)] == [401] * 20  # no token is no guess
         statuses = [ask(f"guess-{n}").status_code for n in range(20)]
-        assert statuses == [401] * (tokens.FREE + 1) + [429] * (19 - tokens.FREE)
+        assert statuses == [401] * (FREE_GUESSES + 1) + [429] * (19 - FREE_GUESSES)
         refused = ask(TOKEN)
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1

@@ -294,7 +294,7 @@ def test_collocates_stand_near(client: httpx.Client) -> None:
 
 
 def test_an_expression_of_a_client_cannot_hold_the_server(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.serve.corpora.EXPRESSION_SECONDS", 0.2)
+    monkeypatch.setattr("polyseme.serve.routes.search.EXPRESSION_SECONDS", 0.2)
     corpus = Corpus.from_sentences([["a" * 60 + "b"]], segment="space")
     endless = {"corpus": "long", "query": r"^(\w|[a-z])*c|(a*)*(a*)*(\1)*$c", "mode": "regex"}
     with serving(create_app(Library([Item("long", "corpus", "long", corpus)]))) as base:

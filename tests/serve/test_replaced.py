@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,7 @@ from polyseme.errors import UnknownWord
 from polyseme.search import build_index
 from polyseme.sentences.lift import lift
 from polyseme.serve.app import create_app
-from polyseme.serve.batch import Worker
-from polyseme.serve.kept import KeptAnswers
+from polyseme.serve.batch import ResponseCache, Worker
 from polyseme.serve.library import Library
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
@@ -109,7 +109,7 @@ def test_what_is_asked_again_is_computed_once_and_the_oldest_answers_are_forgott
         return word.encode() * 10
 
     async def questions() -> None:
-        kept, worker = KeptAnswers(most=30), Worker()
+        kept, worker = ResponseCache(most=30), Worker()
         for _ in range(2):
             together = [kept.ask("a", worker, partial(compute, "a")) for _ in range(20)]
             assert set(await asyncio.gather(*together)) == {b"a" * 10}
@@ -125,4 +125,5 @@ def test_what_is_asked_again_is_computed_once_and_the_oldest_answers_are_forgott
                 await kept.ask("bad", worker, partial(compute, "bad"))
         assert computed[-2:] == ["bad", "bad"]
 
-    asyncio.run(questions())
+    with ThreadPoolExecutor(1) as pool:  # the browser of other tests keeps an event loop in this thread
+        pool.submit(lambda: asyncio.run(questions())).result()

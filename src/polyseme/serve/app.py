@@ -11,20 +11,15 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from polyseme.serve.attention import attention_routes
-from polyseme.serve.compression import Compression
-from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
-from polyseme.serve.parameters import check_parameters
-from polyseme.serve.responses import JsonAnswer, install_error_answers
+from polyseme.serve.middleware import Compression, FrequentQueries
+from polyseme.serve.responses import JsonAnswer, check_parameters, install_error_answers
 from polyseme.serve.routes.encode import text_routes
-from polyseme.serve.routes.search import sense_routes
-from polyseme.serve.routes.tasks import predict_routes
+from polyseme.serve.routes.search import corpus_routes, search_routes, sense_routes
+from polyseme.serve.routes.tasks import attention_routes, predict_routes
 from polyseme.serve.routes.words import word_routes
-from polyseme.serve.search import search_routes
 from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
-from polyseme.serve.shortcut import Shortcut
 from polyseme.version import VERSION
 from polyseme.view.word_map import Maps
 
@@ -56,15 +51,17 @@ def create_app(
     )
     install_error_answers(app)
     tagged = next((library.corpus(name) for name in library.items if library.is_tagged(name)), None)
-    words, often = word_routes(library, Maps(cache, tagged))
     routers = (
-        _library_routes(library), words, text_routes(library), predict_routes(library), attention_routes(library),
-        search_routes(library), sense_routes(library), corpus_routes(library),
+        _library_routes(library), word_routes(library, Maps(cache, tagged)), text_routes(library),
+        predict_routes(library), attention_routes(library), search_routes(library), sense_routes(library),
+        corpus_routes(library),
     )  # fmt: skip
     for router in routers:
         app.include_router(router, dependencies=[Depends(check_parameters)])
     app.include_router(_page_routes())
-    return Guard(Shortcut(Compression(app), often), token=token, hosts=hosts, public_url=public_url, limits=limits)
+    return Guard(
+        FrequentQueries(Compression(app), routers), token=token, hosts=hosts, public_url=public_url, limits=limits
+    )
 
 
 def _library_routes(library: Library) -> APIRouter:

@@ -3,7 +3,7 @@
 A model is used by its thread alone, so it need not be safe for threads. While it works, questions wait in a queue,
 never longer than the ``wait`` of their kind: a question that would wait longer, by the time that the last ones took, is
 refused at once (503, with the seconds after which to ask again), since a server that queues without bound answers
-everybody too late.
+everybody too late. Answers that take long are kept (``ResponseCache``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from polyseme.errors import PolysemeError
@@ -68,7 +69,7 @@ class Batcher(Generic[Q, A]):
         self._call_ends = 0.0  # by the clock, if it takes as long as those before
 
     async def ask(self, question: Q) -> A:
-        """The answer, or what the answering raised; Busy where it would come too late."""
+        """The answer, or what the answering raised; ServerBusy where it would come too late."""
         expected = self._expected_wait()
         if len(self._queue) >= self._waiting or expected > self._wait:
             raise ServerBusy("too many requests of this kind are waiting: try again in a moment", expected)
@@ -157,3 +158,32 @@ class Worker(Batcher[Callable[[], Any], Any]):
         super().__init__(
             lambda calls: [call() for call in calls], most=1, waiting=waiting, wait=wait, patience=patience
         )
+
+
+class ResponseCache:
+    """The bodies of the last answers, up to ``most`` bytes; what many ask at the same time is computed once."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._bodies: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._pending: dict[Hashable, asyncio.Future[bytes]] = {}
+
+    async def ask(self, key: Hashable, worker: Worker, compute: Callable[[], bytes]) -> bytes:
+        """The answer that is kept under ``key``, or what the worker computes; ServerBusy where it is asked too much."""
+        if key in self._bodies:
+            self._bodies.move_to_end(key)
+            return self._bodies[key]
+        if key not in self._pending:
+            task = asyncio.ensure_future(worker.ask(compute))
+            self._pending[key] = task
+            task.add_done_callback(partial(self._store, key))
+        return await asyncio.shield(self._pending[key])  # a client that leaves takes nothing from the others
+
+    def _store(self, key: Hashable, task: asyncio.Future[bytes]) -> None:
+        del self._pending[key]
+        if task.cancelled() or task.exception():
+            return
+        self._bodies[key] = task.result()
+        self._size += len(task.result())
+        while self._size > self._most:
+            self._size -= len(self._bodies.popitem(last=False)[1])

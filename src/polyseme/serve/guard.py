@@ -10,22 +10,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import math
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyseme.errors import OptionError
-from polyseme.serve.connections import client_address
-from polyseme.serve.outgoing import PIECE, Outgoing
+from polyseme.serve.limits import PIECE, Outgoing, client_address
 from polyseme.serve.responses import JsonAnswer, busy, refusal
-from polyseme.serve.tokens import TokenCheck
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
 SECURITY_HEADERS = {
@@ -38,12 +36,64 @@ SECURITY_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-
-
 _SECURITY = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _SINGLE = (b"host", b"origin", b"authorization", b"content-length")  # headers that come once or not at all
 _PORTS = {"http": "80", "https": "443"}
+
+FREE_GUESSES = 5  # wrong tokens that cost nothing: typing errors
+LONGEST_WAIT = 60.0  # seconds
+FORGOTTEN = 900.0  # seconds after which wrong tokens no longer count
+MOST_CLIENTS = 4096  # remembered at most; the one whose last guess is oldest is forgotten
+
+
+@dataclass
+class _Guesses:
+    wrong: int = 0
+    last: bytes = b""  # digest of the last one: a program that repeats an old token guesses nothing new
+    at: float = 0.0
+    free_at: float = 0.0
+
+
+class TokenCheck:
+    """Whether a client of another machine sent the token (令牌), and how guessing it is slowed.
+
+    After ``FREE_GUESSES`` wrong ones each further one doubles the time that the client must wait.
+    """
+
+    def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._digest = _digest(token.encode())
+        self._clock = clock
+        self._clients: OrderedDict[str, _Guesses] = OrderedDict()
+
+    def seconds_to_wait(self, address: str) -> int:
+        """Until this client may try again, in whole seconds; 0 if it may now."""
+        guesses = self._clients.get(address)
+        return max(0, math.ceil(guesses.free_at - self._clock())) if guesses else 0
+
+    def accepts(self, address: str, given: bytes) -> bool:
+        """Compare what was given, in the same time wherever it differs; a wrong one is remembered."""
+        digest = _digest(given)
+        if hmac.compare_digest(digest, self._digest):
+            return True
+        now = self._clock()
+        guesses = self._clients.pop(address, None) or _Guesses()
+        if now - guesses.at > FORGOTTEN:
+            guesses = _Guesses()
+        if digest != guesses.last:
+            guesses.wrong += 1
+            guesses.last = digest
+            if guesses.wrong > FREE_GUESSES:
+                guesses.free_at = now + min(LONGEST_WAIT, 2.0 ** (guesses.wrong - FREE_GUESSES - 1))
+        guesses.at = now
+        self._clients[address] = guesses
+        if len(self._clients) > MOST_CLIENTS:
+            self._clients.popitem(last=False)
+        return False
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
 
 
 @dataclass(frozen=True)
@@ -63,7 +113,7 @@ class Guard:
 
     def __init__(
         self,
-        app: App,
+        app: ASGIApp,
         *,
         token: str | None = None,
         hosts: frozenset[str] | None = LOCAL,
@@ -232,5 +282,5 @@ def check_public_url(url: str) -> str:
 
 def _host_and_port(host: str, scheme: str) -> tuple[str, str] | None:
     """Name and port of a Host header; None if it is anything else, however it begins."""
-    found = _HOST.fullmatch(host.lower())
-    return (found[1], found[2] or _PORTS[scheme]) if found else None
+    match = _HOST.fullmatch(host.lower())
+    return (match[1], match[2] or _PORTS[scheme]) if match else None

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with bounds on what a client can hold: connections, the head of a request, unread answers.
+"""Bounds on what a client can hold: connections, the head of a request, answers that it does not read.
 
 Without them a client that sends headers without end, or one letter a minute, or that never reads its answer, would
 hold memory or a connection for ever. The bounds of the body are in ``guard``.
@@ -7,25 +7,135 @@ hold memory or a connection for ever. The bounds of the body are in ``guard``.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+from collections import Counter, defaultdict
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from polyseme.serve.connections import Connections, client_address
-from polyseme.serve.guard import App
 from polyseme.serve.responses import busy
 
-HEAD_BYTES = 64 << 10
-HEAD_SECONDS = 20.0
+# Connections: of one client, and how many beyond all are told that the server is busy before they are just closed.
+CONNECTIONS_OF_ONE_CLIENT, MOST_REFUSED = 300, 100
+HEAD_BYTES, HEAD_SECONDS = 64 << 10, 20.0
 IDLE_SECONDS = 30
-UNREAD_BYTES = 256 << 10  # of an answer in the buffers of one connection; the rest waits
-SEND_SECONDS = 10.0  # in which a client must have read three quarters of that
+# An answer: what of it is in the buffers of one connection, while the rest waits, and the seconds in which a client
+# must have read three quarters of that.
+UNREAD_BYTES, SEND_SECONDS = 256 << 10, 10.0
+PIECE = 64 << 10  # bytes sent at a time
+# Answers on their way: smaller ones are always sent; others up to these bytes together.
+LARGE, BYTES_OF_ONE_CLIENT, BYTES_IN_ALL = 1 << 20, 64 << 20, 256 << 20
+
+
+class Connection(Protocol):
+    """What is known of one connection."""
+
+    address: str
+    last_active: float
+
+    def waits_for_client(self) -> bool: ...
+
+    def abort(self) -> None: ...
+
+
+class Connections:
+    """The open connections, by the address of the client: how many there may be, in all and from one address.
+
+    A connection that waits for its client (nothing asked yet, half a request sent, an answer not read) can be closed to
+    make room; one that waits for an answer cannot. So connections that do nothing never keep anybody else out.
+    """
+
+    def __init__(self, *, in_all: int = 1000, of_one_client: int = CONNECTIONS_OF_ONE_CLIENT) -> None:
+        self.in_all, self.of_one_client = in_all, of_one_client
+        self._by_address: defaultdict[str, set[Connection]] = defaultdict(set)
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection; False if it has to be refused, since all others are at work."""
+        of_client = self._by_address[connection.address]
+        room = True
+        if len(of_client) >= self.of_one_client:
+            room = self._close_one_of(of_client)
+        elif self._n >= self.in_all:
+            room = self._close_one_of(max(self._by_address.values(), key=len))
+        # Looked up again: closing the last one of an address forgets the address.
+        self._by_address[connection.address].add(connection)
+        self._n += 1
+        if not room and self._n > self.in_all + MOST_REFUSED:
+            connection.abort()
+        return room
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        of_client = self._by_address.get(connection.address, set())
+        if connection in of_client:
+            of_client.remove(connection)
+            self._n -= 1
+            if not of_client:
+                del self._by_address[connection.address]
+
+    def _close_one_of(self, connections: set[Connection]) -> bool:
+        """Close the one that has been waiting for its client longest; False if none does."""
+        waiting = [connection for connection in connections if connection.waits_for_client()]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda connection: connection.last_active)
+        self.remove(oldest)
+        oldest.abort()
+        return True
+
+
+def client_address(client: tuple[str, int] | None) -> str:
+    """What tells clients apart: the IPv4 address, or the network of an IPv6 address, which one client has whole."""
+    if client is None:
+        return ""
+    try:
+        address = ipaddress.ip_address(client[0].partition("%")[0])
+    except ValueError:
+        return client[0]
+    if address.version == 4:
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+class Outgoing:
+    """The bytes of large answers that are being sent, by the address of the client.
+
+    A client that requests large answers and does not read them holds each until its connection is closed; a further
+    large answer is refused (503) while too many bytes wait, from this client or in all.
+    """
+
+    def __init__(self) -> None:
+        self._bytes: Counter[str] = Counter()
+
+    def take(self, address: str, size: int) -> bool:
+        """Count an answer; False if there is no room for it. The first of a client always has room."""
+        if size < LARGE:
+            return True
+        waiting = self._bytes[address]
+        if waiting and (waiting + size > BYTES_OF_ONE_CLIENT or self._bytes.total() + size > BYTES_IN_ALL):
+            return False
+        self._bytes[address] += size
+        return True
+
+    def release(self, address: str, size: int) -> None:
+        """The answer was sent, or its client has gone."""
+        if size >= LARGE:
+            self._bytes[address] -= size
+            if not self._bytes[address]:
+                del self._bytes[address]
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection: uvicorn's HTTP protocol with these bounds."""
 
     _in_head = False
     _head = 0
@@ -107,7 +217,7 @@ class BoundedProtocol(HttpToolsProtocol):
             setattr(self, name, None)
 
 
-def server_of(app: App, connections: Connections | None = None) -> uvicorn.Server:
+def server_of(app: ASGIApp, connections: Connections | None = None) -> uvicorn.Server:
     """A server of this protocol, quiet and without what we do not use."""
     config = uvicorn.Config(
         app,

@@ -117,10 +117,9 @@ def serve(
     listener = listening_socket(host, port)
     with listener:
         from polyseme.serve.app import create_app
-        from polyseme.serve.connections import Connections
         from polyseme.serve.guard import LOCAL, check_public_url
         from polyseme.serve.library import Library
-        from polyseme.serve.limits import server_of
+        from polyseme.serve.limits import Connections, server_of
 
         public = check_public_url(public_url) if public_url else None
         library = Library.open(paths, as_texts)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from polyseme.errors import MissingExtra, OptionError, PolysemeError, UnknownWord
+from polyseme.errors import MissingExtra, OptionError, PolysemeError, UnknownWord, close_matches
 from polyseme.machine import is_out_of_memory, told_out_of_memory
 from polyseme.serve.batch import ServerBusy
 from polyseme.serve.library import TakenOut, UnknownName
@@ -123,7 +127,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first: dict[str, Any] = max(error.errors(), key=_told, default={"loc": (), "msg": "invalid request"})
     place: tuple[str | int, ...] = () if first.get("type") == "json_invalid" else first["loc"][1:]
-    where = ".".join(str(part) for part in place if _named(part)) or "body"
+    where = ".".join(str(part) for part in place if _is_field(part)) or "body"
     message = f"{where[:100]}: {_said(first)}"
     if request.url.path.startswith("/v1/"):
         return invalid_request(message, str(place[0]) if place else None, first.get("type"))
@@ -136,7 +140,7 @@ def _told(error: dict[str, Any]) -> tuple[int, int]:
     return 0 if kind.endswith("_type") else 1 if kind == "literal_error" else 2, len(error["loc"])
 
 
-def _named(part: str | int) -> bool:
+def _is_field(part: str | int) -> bool:
     """Whether it is a field or a place in a list, and not the validator's name of a kind."""
     return isinstance(part, int) or part.isidentifier()
 
@@ -177,3 +181,35 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 def _kind(error: Exception) -> str:
     name = type(error).__name__
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+async def check_parameters(request: Request) -> None:
+    """Refuse a request with a parameter that would be skipped in silence. A dependency of every route."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    if not counts:
+        return
+    known = parameters_of(request.scope["route"])
+    for name, count in counts.items():
+        if name not in known:
+            taken = f"this takes {', '.join(known)}" if known else "this takes none"
+            raise _parameter_error(name, f"is unknown{close_matches(name, known)}; {taken}")
+        if count > 1:
+            raise _parameter_error(name, "is given more than once")
+
+
+def parameters_of(route: APIRoute) -> tuple[str, ...]:
+    """The names of a route's query parameters; those of a shape are its fields."""
+    return tuple(_field_names(route.dependant.query_params))
+
+
+def _field_names(fields: Iterable[Any]) -> Iterable[str]:
+    for field in fields:
+        shape = field.field_info.annotation
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            yield from shape.model_fields
+        else:
+            yield field.alias
+
+
+def _parameter_error(name: str, message: str) -> RequestValidationError:
+    return RequestValidationError([{"type": "parameter", "loc": ("query", name), "msg": message, "input": None}])

@@ -49,6 +49,7 @@ const NAMES = {
   b: ["a is to b …", "a 之于 b"],
   by: ["score that sorts the collocates", "搭配词的排序依据"],
   c: ["… as c is to the answer", "如同 c 之于答案"],
+  dimensions: ["length of the vectors; fewer only where a model's first dimensions are a smaller model", "向量维数；仅当模型的前若干维本身就是较小的模型时才能取更少的维数"],
   encoding_format: ["format of the numbers", "数值的写法"],
   head: ["number of the attention head, from 1", "注意力头的编号，从 1 起"],
   how: ["by meaning, by words, or by both", "按语义、按字词，或两者"],

@@ -1,4 +1,4 @@
-"""What one asks of a task's model: labels of texts and pairs, tags of sentences, answers to questions, choices."""
+"""What one asks of a task's model (labels, tags, answers, choices), and of a Transformer: which words look at which."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library, task_of
 from polyseme.serve.responses import JsonAnswer
 from polyseme.serve.routes.encode import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
-from polyseme.serve.shapes import AskPredict, Predictions
+from polyseme.serve.shapes import AskAttention, AskPredict, AttentionShape, Predictions
 
 if TYPE_CHECKING:
+    from polyseme.contexts.transformer.model import Attention
     from polyseme.tasks.model import TaskModel
 
+
+MOST_WORDS = 200  # of a sentence: the answer has their square
 TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "passages", "choice": "choices"}
 
 
@@ -64,8 +67,8 @@ def predict_routes(library: Library) -> APIRouter:
         rows = _rows(question, task.model.method)
         if rows.characters() > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
-        found = await task.batcher.ask(rows)
-        return JsonAnswer({"model": question.model, "task": task.model.method, "predictions": found})
+        predictions = await task.batcher.ask(rows)
+        return JsonAnswer({"model": question.model, "task": task.model.method, "predictions": predictions})
 
     return router
 
@@ -83,3 +86,57 @@ def _rows(question: AskPredict, task: str) -> PredictRows:
     elif task == "pair":
         rows = [(first, second) for first, second in rows]
     return PredictRows(rows, question.attention)
+
+
+@dataclass(frozen=True)
+class AttentionQuestion:
+    """A sentence that is looked at."""
+
+    tokens: Any
+
+    def characters(self) -> int:
+        """How long it is."""
+        return sum(map(len, self.tokens))
+
+
+class SharedAttention:
+    """One model, used in its own thread alone."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.batcher: Batcher[AttentionQuestion, Attention] = Batcher(
+            self._answer, most=4, waiting=64, wait=WAIT, weigh=AttentionQuestion.characters, heaviest=2000
+        )
+
+    def _answer(self, questions: list[AttentionQuestion]) -> list[Attention]:
+        return [self.model.attention(asked.tokens) for asked in questions]
+
+
+def attention_routes(library: Library) -> APIRouter:
+    """Routes under /api."""
+    router = APIRouter(prefix="/api", tags=["attention"])
+    models = {name: SharedAttention(item.thing) for name, item in library.items.items() if item.facts.get("attention")}
+
+    @router.post("/attention", response_model=AttentionShape)
+    async def attention(question: AskAttention) -> JsonAnswer:
+        """How much each word of a sentence looks at each other, in one layer and head of a Transformer."""
+        library.find(question.model)
+        if question.model not in models:
+            raise OptionError(f"{question.model!r} is not a Transformer: it has no attention to show")
+        shared = models[question.model]
+        given = question.sentence
+        tokens = shared.model.tokenize(given) if isinstance(given, str) else given
+        if len(tokens) > MOST_WORDS:
+            raise OptionError(f"the sentence has {len(tokens)} words: {MOST_WORDS} at most")
+        answer = await shared.batcher.ask(AttentionQuestion(tokens))
+        n_layers, n_heads = answer.weights.shape[:2]
+        layer = n_layers if question.layer is None else question.layer
+        if not 1 <= layer <= n_layers or not 1 <= question.head <= n_heads:
+            raise OptionError(f"{question.model!r} has layers 1 to {n_layers}, each with heads 1 to {n_heads}")
+        weights = answer.weights[layer - 1, question.head - 1].round(4).tolist()
+        return JsonAnswer({
+            "model": question.model, "tokens": answer.tokens, "layers": n_layers, "heads": n_heads, "layer": layer,
+            "head": question.head, "weights": weights,
+        })  # fmt: skip
+
+    return router

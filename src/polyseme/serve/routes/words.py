@@ -22,7 +22,6 @@ from polyseme.serve.shapes import (
     WordList,
     WordQuery,
 )
-from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Completion
 from polyseme.view.word_map import MapFailed, Maps
 from polyseme.words.vectors import NearestQuestion, WordVectors, nearest_words, neighbour_links
@@ -47,8 +46,8 @@ class NearestWords:
         return answer
 
 
-def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
-    """Routes under /api, and those of them that are asked so often that they go by the shortcut."""
+def word_routes(library: Library, maps: Maps) -> APIRouter:
+    """Routes under /api."""
     router = APIRouter(prefix="/api", tags=["words"])
     searches = {name: NearestWords(item.thing) for name, item in library.items.items() if item.kind == "words"}
     completions = {
@@ -78,8 +77,8 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
     @router.get("/neighbours", response_model=Neighbours)
     async def neighbours(question: Annotated[AskNeighbours, Query()]) -> JsonAnswer:
         """The words nearest to a word, by cosine."""
-        found = await search_of(question.model).nearest([question.word], [], question.topn)
-        return JsonAnswer({"model": question.model, "word": question.word, "neighbours": _scored(found)})
+        answers = await search_of(question.model).nearest([question.word], [], question.topn)
+        return JsonAnswer({"model": question.model, "word": question.word, "neighbours": _scored(answers)})
 
     @router.get("/analogy", response_model=Analogy)
     async def analogy(question: Annotated[AskAnalogy, Query()]) -> JsonAnswer:
@@ -87,18 +86,18 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         a, b, c = question.a, question.b, question.c
         search = search_of(question.model)
         if question.method == "add":
-            found = await search.nearest([b, c], [a], question.topn)
+            answers = await search.nearest([b, c], [a], question.topn)
         else:
-            found = await slow.ask(partial(search.vectors.analogy, a, b, c, method="mul", topn=question.topn))
-        return JsonAnswer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(found)})
+            answers = await slow.ask(partial(search.vectors.analogy, a, b, c, method="mul", topn=question.topn))
+        return JsonAnswer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(answers)})
 
     @router.get("/graph", response_model=Graph)
     async def graph(model: ModelQuery, word: WordQuery, topn: Annotated[int, Query(ge=1, le=40)] = 12) -> JsonAnswer:
         """A word, its neighbours, and the likeness among all of them: what the walkable graph draws."""
         search = search_of(model)
-        found = [(word, 1.0), *await search.nearest([word], [], topn)]
-        links = await quick.ask(partial(neighbour_links, search.vectors, [word for word, _ in found]))
-        return JsonAnswer({"model": model, "word": word, "nodes": _scored(found), "links": _linked(links)})
+        nodes = [(word, 1.0), *await search.nearest([word], [], topn)]
+        links = await quick.ask(partial(neighbour_links, search.vectors, [word for word, _ in nodes]))
+        return JsonAnswer({"model": model, "word": word, "nodes": _scored(nodes), "links": _linked(links)})
 
     @router.get("/map", response_model=VocabularyMap)
     async def vocabulary_map(
@@ -115,11 +114,11 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
             return JsonAnswer({**answer, "state": "failed", "reason": str(failed)})
         return JsonAnswer(answer if drawn is None else {**answer, "state": "ready", **drawn})
 
-    return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}
+    return router
 
 
-def _scored(found: Scores) -> list[dict[str, Any]]:
-    return [{"word": word, "score": round(score, 6)} for word, score in found]
+def _scored(answers: Scores) -> list[dict[str, Any]]:
+    return [{"word": word, "score": round(score, 6)} for word, score in answers]
 
 
 def _linked(links: list[tuple[str, str, float]]) -> list[dict[str, Any]]:
