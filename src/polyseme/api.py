@@ -60,16 +60,16 @@ SentenceMethod = Literal[
 def class_of(name: str) -> type[Model]:
     """The class of a method, or of the models of a published format."""
     with needed_for(name):
-        found: type[Model] = _named(catalog.find(name).where)
-        if found.computes_with:
-            import_module(found.computes_with)
-    return found
+        method_class: type[Model] = _named(catalog.find(name).where)
+        if method_class.computes_with:
+            import_module(method_class.computes_with)
+    return method_class
 
 
 def options_of(name: str) -> type:
     """The options class of a method, without importing torch or numba."""
-    found: type = _named(catalog.find(name).options)
-    return found
+    options_class: type = _named(catalog.find(name).options)
+    return options_class
 
 
 # ---- loading
@@ -144,21 +144,21 @@ def open_folder(path: str | Path) -> Model:
 
 def model_in(folder: OpenFolder) -> Model:
     """The model in an opened folder."""
-    found, path = folder.found, folder.path
+    manifest, path = folder.found, folder.path
     try:
-        cls = class_of(found["method"])
-        options: Any = make_options(cls.Options, renamed(found["method"], found["options"]))
+        cls = class_of(manifest["method"])
+        options: Any = make_options(cls.Options, renamed(manifest["method"], manifest["options"]))
     except OptionError as error:
         raise FormatError(f"{path} was modified or written by another version of polyseme: {error}") from None
     with watching() as watch:
         parts = read_parts(folder)
         models = {name: model_in(inner) for name, inner in folder.inner.items()}
-    segmentation, corpus = found.get("segmentation"), found.get("corpus")
+    segmentation, corpus = manifest.get("segmentation"), manifest.get("corpus")
     about = About(
         segmentation=Segmentation.from_json(segmentation, where=path / MARKER) if segmentation else None,
         corpus=corpus if isinstance(corpus, dict) else {},
         curve=read_curve(folder),
-        recipe=str(found.get("recipe") or ""),
+        recipe=str(manifest.get("recipe") or ""),
         fingerprint=folder_fingerprint(folder),
     )
     model = cls.from_parts(options, Parts(parts.tensors, parts.tables, parts.files, models), about)
@@ -212,15 +212,15 @@ def train(
     started: Model | None = load(start) if isinstance(start, (str, Path)) else start
     run = Run(None, resume, started, progress, _named_models(checked))
     with output(out, method, run, force=force) as place:
-        found = read_data(method, row.learns_from, data, reading, progress)
+        training_data = read_data(method, row.learns_from, data, reading, progress)
         identity = {
             "method": method,
             "options": {**identity_of(checked), **_fingerprints(checked, run.models)},
-            "corpus": fingerprint_of(found),
+            "corpus": fingerprint_of(training_data),
             "model to train further": None if started is None else _words_of(started),
         }
         place.begin(identity, *([] if started is None else [started.about.fingerprint]))
-        return place.saved(cls.train(found, checked, run))
+        return place.saved(cls.train(training_data, checked, run))
 
 
 def distil(
@@ -322,12 +322,12 @@ def plan_fit(
     known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
     reading = {name: options.pop(name) for name in list(options) if name in known}
     checked: Any = make_options(_named(row.options), options)
-    several = [] if encoder is None else list(encoder) if isinstance(encoder, (list, tuple)) else [encoder]
-    encoders = [load(one) if isinstance(one, (str, Path)) else one for one in several]
+    given_encoders = [] if encoder is None else list(encoder) if isinstance(encoder, (list, tuple)) else [encoder]
+    encoders = [load(one) if isinstance(one, (str, Path)) else one for one in given_encoders]
     prints = [
         getattr(getattr(encoder, "about", None), "fingerprint", "")
         or (model_fingerprint(one) if isinstance(one, (str, Path)) else "")
-        for encoder, one in zip(encoders, several, strict=True)
+        for encoder, one in zip(encoders, given_encoders, strict=True)
     ]
     examples: Any = read_data(task, row.learns_from, train, reading, progress)
     held: Any = None

@@ -82,5 +82,5 @@ def principal_components(rows: FloatArray, n: int) -> NDArray[np.float64]:
 
 def principal_plane(rows: FloatArray) -> FloatArray:
     """The rows projected on their first two principal components, ``(rows, 2)``: the simplest map."""
-    found = principal_components(rows, 2)
-    return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)
+    components = principal_components(rows, 2)
+    return np.pad(components, ((0, 0), (0, 2 - components.shape[1]))).astype(np.float32)

@@ -141,8 +141,8 @@ class Demo:
             _ = index.encoder  # a model trained again since makes the index stale
         except FormatError:
             return None
-        found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact search"
-        return f"{len(index):,} occurrences of {len(index.words):,} words, {found}"
+        exactness = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact search"
+        return f"{len(index):,} occurrences of {len(index.words):,} words, {exactness}"
 
     def _build_corpus(self) -> None:
         Corpus.build(sources_of(self.sources), self.folder / "corpus", progress=self.progress)

@@ -39,8 +39,8 @@ class _Line:
         took = now - self.begun
         share = f" {done / total:.0%}" if total else ""
         left = f", {took * (total - done) / done:.0f} s left" if total and 0 < done < total else ""
-        told = "".join(f"  {name.replace('_', ' ')} {_short(value)}" for name, value in facts.items())
-        return f"{self.what}{share} ({took:.0f} s{left}){told}"
+        figures = "".join(f"  {name.replace('_', ' ')} {_short(value)}" for name, value in facts.items())
+        return f"{self.what}{share} ({took:.0f} s{left}){figures}"
 
 
 def _watched() -> bool:

@@ -78,8 +78,8 @@ def _memory_limit() -> str:
         limits.append((os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "the machine has {}"))
     if not limits:
         return ""
-    size, told = min(limits)
-    return told.format(_gigabytes(size))
+    size, message = min(limits)
+    return message.format(_gigabytes(size))
 
 
 def _gigabytes(size: float) -> str:

@@ -69,10 +69,10 @@ GONE: dict[str, frozenset[str]] = {
 
 def renamed(method: str, values: dict[str, Any]) -> dict[str, Any]:
     """The options of a saved model under their current names, without obsolete ones."""
-    found = {}
+    current = {}
     for old, value in values.items():
         if old in GONE.get(method, ()):
             continue
         new, meant = RENAMED.get((method, old), (old, {}))
-        found[new] = meant.get(value, value) if meant else value
-    return found
+        current[new] = meant.get(value, value) if meant else value
+    return current

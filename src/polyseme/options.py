@@ -137,8 +137,8 @@ def keeping_shape(given: T, known: T) -> T:
     for name, value in kept.items():
         if getattr(given, name) not in (getattr(usual, name), value):
             raise OptionError(f"{name} is {value!r} in the model to start from, not {getattr(given, name)!r}")
-    found: T = dataclasses.replace(options, **kept)
-    return found
+    kept_options: T = dataclasses.replace(options, **kept)
+    return kept_options
 
 
 def identity_of(options: Any) -> dict[str, Any]:

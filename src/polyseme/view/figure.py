@@ -69,10 +69,10 @@ def font_for(texts: Iterable[str]) -> Any:
     """Properties of a font that can write all of the texts; None: the usual one does, or there is no better one."""
     if not any(_CJK.search(text) for text in texts):
         return None
-    found = _installed()
-    if found is None:
+    font = _installed()
+    if font is None:
         log.warning("no font with Chinese characters is installed: the plot shows boxes (apt install fonts-noto-cjk)")
-    return found
+    return font
 
 
 @lru_cache(maxsize=1)

@@ -76,8 +76,8 @@ def draw_groups(
     font, points = font_for([title, *names]), within_square(plane)
     with figure(path, 8.0, 6.0, force=force) as axes:
         for group, name in enumerate(names):
-            own = points[labels == group]
-            axes.scatter(own[:, 0], own[:, 1], s=14, alpha=0.7, color=COLOURS[group % 8], label=name)
+            members = points[labels == group]
+            axes.scatter(members[:, 0], members[:, 1], s=14, alpha=0.7, color=COLOURS[group % 8], label=name)
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_title(title, fontproperties=font)

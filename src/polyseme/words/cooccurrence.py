@@ -116,9 +116,9 @@ def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> SortedPairs
     from polyseme.words.kernels.cells import EMPTY
 
     full = np.flatnonzero(keys != EMPTY)
-    found = keys[full]
-    order = np.argsort(found)
-    run = found[order], sums[full[order]].astype(np.float32)
+    kept = keys[full]
+    order = np.argsort(kept)
+    run = kept[order], sums[full[order]].astype(np.float32)
     keys.fill(EMPTY)
     return run
 

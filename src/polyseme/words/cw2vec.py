@@ -85,10 +85,10 @@ class Strokes:
         table = {}
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.startswith("#"):
-                found = _LINE.fullmatch(line.strip())
-                if found is None:
+                match = _LINE.fullmatch(line.strip())
+                if match is None:
                     raise FormatError(f"{where} line {number}: {line[:40]!r} is not a character and digits from 1 to 5")
-                table[found[1]] = found[2]
+                table[match[1]] = match[2]
         if not table:
             raise FormatError(f"{where} has no characters")
         return cls(table)
@@ -154,8 +154,8 @@ class StrokeGrams:
         """The distinct n-grams of the word's strokes; if there are fewer than minn strokes, all of them as one."""
         units = self.strokes.units(word)
         sizes = range(self.minn, min(self.maxn, len(units)) + 1)
-        found = {word_bytes(units[at : at + n]) for n in sizes for at in range(len(units) - n + 1)}
-        return found or ({word_bytes(units)} if units else set())
+        ngrams = {word_bytes(units[at : at + n]) for n in sizes for at in range(len(units) - n + 1)}
+        return ngrams or ({word_bytes(units)} if units else set())
 
     def vector(self, word: str) -> FloatArray | None:
         """The word's vector, composed of its n-grams' rows; None if none of them was ever trained."""

@@ -106,11 +106,11 @@ class FastTextClassifier:
         if loss != "hierarchical":
             return _tabulated(scores)
         tree = self._tree
-        found = np.empty((len(texts), len(self.labels)), dtype=np.float32)
+        shares = np.empty((len(texts), len(self.labels)), dtype=np.float32)
         for label in range(len(self.labels)):
             way = slice(tree.offsets[label], tree.offsets[label + 1])
-            found[:, label] = _logistic(-tree.signs[way] * scores[:, tree.nodes[way]]).prod(axis=1)
-        return found
+            shares[:, label] = _logistic(-tree.signs[way] * scores[:, tree.nodes[way]]).prod(axis=1)
+        return shares
 
     @cached_property
     def reader(self) -> TextReader:
@@ -213,14 +213,14 @@ class TextReader:
         return word in self.labels or (word.startswith(LABEL) and word not in self.index)
 
     def _rows_of_words(self, words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        found, ends = [], [0]
+        rows, ends = [], [0]
         for word in words:
-            own = self.index.get(word)
-            if own is not None:
-                found.append(own)
-            found += (self.subwords.ids(word) + len(self.index)).tolist()
-            ends.append(len(found))
-        return np.array(ends, dtype=np.int64), np.array(found, dtype=np.int64)
+            number = self.index.get(word)
+            if number is not None:
+                rows.append(number)
+            rows += (self.subwords.ids(word) + len(self.index)).tolist()
+            ends.append(len(rows))
+        return np.array(ends, dtype=np.int64), np.array(rows, dtype=np.int64)
 
 
 def train_supervised(

@@ -26,14 +26,14 @@ Rows = Any  # (n, D): a NumPy array, or words.sparse.SparseRows, which has shape
 
 def products(rows: Rows, others: Rows) -> FloatArray:
     """(n, D) × (m, D) -> (n, m), dense."""
-    found: FloatArray = rows @ others.T if isinstance(rows, np.ndarray) else rows.products(others)
-    return found
+    scores: FloatArray = rows @ others.T if isinstance(rows, np.ndarray) else rows.products(others)
+    return scores
 
 
 def dense_rows(rows: Rows) -> FloatArray:
     """The rows as a NumPy array."""
-    found: FloatArray = rows if isinstance(rows, np.ndarray) else rows.dense()
-    return found
+    dense: FloatArray = rows if isinstance(rows, np.ndarray) else rows.dense()
+    return dense
 
 
 def squared_lengths(rows: Rows) -> FloatArray:

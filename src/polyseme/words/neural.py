@@ -68,9 +68,9 @@ class WordStream:
         return self._beside(places[:, None] + np.arange(1, n + 1))
 
     def _beside(self, at: Ints) -> Ints:
-        found = self.numbers[np.clip(at, 0, len(self.numbers) - 1)].astype(np.int64)
-        outside = np.logical_or.accumulate(found == self.boundary, axis=1)
-        return np.where(outside, self.boundary, found)
+        neighbours = self.numbers[np.clip(at, 0, len(self.numbers) - 1)].astype(np.int64)
+        outside = np.logical_or.accumulate(neighbours == self.boundary, axis=1)
+        return np.where(outside, self.boundary, neighbours)
 
 
 def _with_boundaries(joined: NDArray[np.int32], lengths: Ints, boundary: int) -> NDArray[np.int32]:

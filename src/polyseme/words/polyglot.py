@@ -74,7 +74,7 @@ class Polyglot(Trainable, NeuralVectors):
         start = older_vectors(run.start, options.dim)
         plan = plan_words(data, options.min_count, options.max_size, start)
         training, held_out = (
-            WordStream.of_corpus(data, plan, some) for some in split_sentences(data, options.hold_out)
+            WordStream.of_corpus(data, plan, part) for part in split_sentences(data, options.hold_out)
         )
         torch.manual_seed(options.seed)
         module = cls.network(len(plan.vocabulary), options)

@@ -56,8 +56,8 @@ def similar_spellings(word: str, words: Sequence[str], known: dict[str, int], to
     pairs = {word[i : i + 2] for i in range(len(word) - 1)} or letters
     near = heapq.nlargest(COMPARED, candidates, key=lambda w: sum(pair in w for pair in pairs))
     scored = [(_likeness(word, w), w) for w in near]
-    alike = [w for score, w in sorted(scored, key=lambda pair: -pair[0]) if score >= LEAST]  # equals: frequent first
-    return list(dict.fromkeys([*spellings, *alike]))[:topn]
+    similar = [w for score, w in sorted(scored, key=lambda pair: -pair[0]) if score >= LEAST]  # equals: frequent first
+    return list(dict.fromkeys([*spellings, *similar]))[:topn]
 
 
 def _likeness(word: str, other: str) -> float:
@@ -146,8 +146,8 @@ class WordVectors(Model, interfaces.WordVectorsInterface):
         """The vector of a word, (D,), or of several, (n, D)."""
         if isinstance(words, str):
             return self._vector(words)
-        found = [self._vector(word) for word in words]
-        return np.stack(found) if found else np.empty((0, self.vector_size), dtype=np.float32)
+        vectors = [self._vector(word) for word in words]
+        return np.stack(vectors) if vectors else np.empty((0, self.vector_size), dtype=np.float32)
 
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """The vector of each word, (n, D); zeros for a word that has none."""
@@ -155,14 +155,14 @@ class WordVectors(Model, interfaces.WordVectorsInterface):
         rows = np.fromiter(map(self.key_to_index.get, words, repeat(-1)), dtype=np.int64, count=len(words))
         unknown = np.flatnonzero(rows < 0)
         if len(unknown) == len(words):
-            found = np.zeros((len(words), self.vector_size), dtype=np.float32)
+            vectors = np.zeros((len(words), self.vector_size), dtype=np.float32)
         else:
-            found = np.asarray(dense_rows(self.vectors[np.maximum(rows, 0)]), dtype=np.float32)
-        found[unknown] = 0
+            vectors = np.asarray(dense_rows(self.vectors[np.maximum(rows, 0)]), dtype=np.float32)
+        vectors[unknown] = 0
         for place in unknown.tolist():
             unseen = self._unseen(words[place])
-            found[place] = 0 if unseen is None else unseen
-        return found
+            vectors[place] = 0 if unseen is None else unseen
+        return vectors
 
     def _vector(self, word: str) -> FloatArray:
         self.watch.check()

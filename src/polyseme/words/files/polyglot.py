@@ -52,8 +52,8 @@ def open_polyglot(path: str | Path) -> WordVectors:
     with open_for_reading(path) as (file, _):
         data = file.read()
     try:
-        found = _DataOnly(io.BytesIO(data), encoding="bytes").load()
-        words, matrix = _words_and_matrix(found)
+        content = _DataOnly(io.BytesIO(data), encoding="bytes").load()
+        words, matrix = _words_and_matrix(content)
     except FormatError as error:
         raise FormatError(f"{path} is not a pickle of words and a matrix: {error}") from None
     except _DAMAGES as error:
@@ -96,8 +96,8 @@ class _Array:
         width = int(kind.name[1:])
         if not isinstance(data, bytes) or min(sizes, default=0) < 0 or math.prod(sizes) * width != len(data):
             raise FormatError(f"its matrix of shape {tuple(sizes)} does not fit the bytes behind it")
-        found = np.frombuffer(data, dtype=f"{kind.order if kind.order != '|' else '<'}{kind.name}")
-        return np.ascontiguousarray(found.reshape(sizes, order="F" if by_column else "C"), dtype=np.float32)
+        values = np.frombuffer(data, dtype=f"{kind.order if kind.order != '|' else '<'}{kind.name}")
+        return np.ascontiguousarray(values.reshape(sizes, order="F" if by_column else "C"), dtype=np.float32)
 
 
 def _from_buffer(data: Any, kind: Any, shape: Any, order: Any) -> _Array:

@@ -207,8 +207,8 @@ def read(path: str | Path) -> VectorFile:
         _check_claim(path, shape, size)
         file.seek(shape.start)
         blocks = _text_blocks(path, file, shape) if shape.layout == "text" else _binary_blocks(path, file, shape, size)
-        found = _gather(path, blocks, shape, size)
-        return replace(found, words=in_own_encoding(found.words, str(path)))
+        table = _gather(path, blocks, shape, size)
+        return replace(table, words=in_own_encoding(table.words, str(path)))
 
 
 def _check_claim(path: Path, shape: Shape, size: int | None) -> None:
