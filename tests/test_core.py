@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,11 @@ def _package(requirement: str) -> str:
 def test_a_missing_package_is_an_import_error_too() -> None:
     with pytest.raises(ImportError, match="ELMo needs torch"):
         raise MissingExtra("ELMo", "neural", "torch")
+
+
+def test_a_checkout_that_is_not_installed_is_told_to_install_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_installed(name: str) -> Any:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", not_installed)
+    assert "pip install '.[neural]'" in str(MissingExtra("ELMo", "neural", "torch"))
