@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
+import socket
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.processes import run_program
 
 import polyseme
 from polyseme.contexts.elmo.alphabet import make_alphabet
@@ -165,12 +165,7 @@ def test_after_kill_9_resume_ends_in_the_bits_of_an_unbroken_run(fifty_lines, tm
     folder, out = tmp_path / "corpus", tmp_path / "model"
     corpus = Corpus.from_sentences(fifty_lines, folder)
     options = {**TINY, "epochs": 4, "sequences": sequences, "unroll": 8}
-    source = str(Path(polyseme.__file__).parent.parent)
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(folder), str(out), repr(options)],
-        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
-        capture_output=True, check=False,
-    )  # fmt: skip
+    ended = run_program(KILLED, folder, out, repr(options), imports=["polyseme.contexts.elmo.train"])
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     assert Path(f"{out}.checkpoint").exists()
     resumed = polyseme.train("elmo", corpus, out=out, resume=True, **options)
@@ -231,7 +226,7 @@ def _gradients(task, index, part):
     return found, loss
 
 
-TORCHRUN = """
+REPLICA = """
 import os, signal, sys
 import numpy as np
 import polyseme
@@ -251,15 +246,21 @@ np.savez(f"{sys.argv[2]}/{rank}.npz", **model.parts().tensors)
 
 
 def _by_two_processes(corpus, folder, options, *, stop_at=0):
-    """Run torchrun; return its exit code and output. The first process gets Ctrl-C at step ``stop_at``."""
-    program = folder / "program.py"
-    program.write_text(TORCHRUN)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
-    command += ["--rdzv-endpoint=localhost:0", str(program), str(corpus.path), str(folder), repr(options), str(stop_at)]
-    source = str(Path(polyseme.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=180)
-    return ended.returncode, ended.stderr.decode()[-3000:]
+    """Train in two processes with the variables that torchrun sets, which tests/training runs itself; return how they
+    ended and what they said. The first process gets Ctrl-C at step ``stop_at``."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+
+    def replica(rank):
+        environment = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        given = (corpus.path, folder, repr(options), stop_at)
+        imports = ["polyseme.contexts.elmo.train"]
+        return run_program(REPLICA, *given, text=True, environment=environment, imports=imports)
+
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(replica, range(2)))
+    return max(done.returncode for done in ended), "".join(done.stderr for done in ended)[-3000:]
 
 
 @pytest.mark.parametrize("sequences", ["sentences", "stream"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import run_program
 
 from polyseme.api import load
 from polyseme.disk import mapped
@@ -71,7 +70,7 @@ try:
 except polyseme.PolysemeError as error:
     print(type(error).__name__)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    done = run_program(code, path, text=True, imports=["polyseme.words.vectors"])
     assert (done.returncode, done.stdout) == (0, "FileChanged\n")
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import run_program
 
 from polyseme.disk.atomic import new_files, of_one_version
 
@@ -71,7 +70,8 @@ def pair(folder: Path, *others: str) -> tuple[str, str]:
 def states(folder: Path, before: Sequence[str], after: Sequence[str], *, links: bool) -> list[tuple[Any, Any]]:
     """The two files after their writer was killed before each of its calls, and after the next writer has started."""
     given = json.dumps([links, before, after])
-    done = subprocess.run([sys.executable, "-c", KILLED_BEFORE_EACH_CALL, str(folder), given], check=True, stdout=-1)
+    done = run_program(KILLED_BEFORE_EACH_CALL, folder, given, imports=["polyseme.disk.atomic"])
+    assert done.returncode == 0, done.stderr.decode()
     *killed, last = map(json.loads, done.stdout.splitlines())
     assert len(killed) > 5
     assert all(status == signal.SIGKILL for status, *_ in killed)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.processes import run_program
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, TrainingError
@@ -70,7 +69,7 @@ def test_a_kill_while_the_index_is_finished_does_not_cost_the_encoding(
 
 def killed_at_work(corpus: Corpus, out: Path) -> None:
     script = KILLED.format(here=str(Path(__file__).parent), corpus=str(corpus.path), out=str(out))
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    assert run_program(script, imports=["polyseme.search.occurrences.build"]).returncode == -signal.SIGKILL
 
 
 def test_unfinished_work_that_was_damaged_is_refused(tmp_path: Path, corpus: Corpus) -> None:

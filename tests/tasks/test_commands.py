@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.processes import run_command
 from tests.tasks.conftest import reviews
 
 from polyseme.cli.main import polyseme
@@ -137,12 +136,7 @@ def test_advice_is_given_in_the_words_of_the_command(tmp_path):
     (tmp_path / "numbers.tsv").write_text("".join(f"a{i}\tb{i}\tc{i}\n" for i in range(40)), encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\n甲\t乙\n丙\t丁\n", encoding="utf-8")
     said = [
-        subprocess.run(
-            [sys.executable, "-m", "polyseme", "fit", task, "--train", tmp_path / name, "-o", tmp_path / "m"],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stderr
+        run_command("fit", task, "--train", tmp_path / name, "-o", tmp_path / "m", text=True).stderr
         for task, name in (("classify", "numbers.tsv"), ("pair", "pairs.tsv"))
     ]
     assert all("--columns " in line and "columns=" not in line and "unlabelled" not in line for line in said), said

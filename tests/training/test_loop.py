@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from tests.processes import run_program
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -78,9 +79,7 @@ loop.fit(task, options, Run(checkpoint=Checkpoint(__import__("pathlib").Path(sys
 @pytest.mark.parametrize("kill_at", [5, 29])
 def test_after_kill_9_resume_ends_in_the_bits_of_an_unbroken_run(tmp_path, kill_at):
     file = tmp_path / "toy.checkpoint"
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(file), str(kill_at)], env=environment(), check=False, capture_output=True
-    )
+    ended = run_program(KILLED, file, kill_at, environment=environment(), imports=["polyseme.training.loop"])
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     resumed, unbroken = ToyTask(), ToyTask()
     run, whole = run_at(file, resume=True), Run()

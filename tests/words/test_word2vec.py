@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
+from tests.processes import run_program
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError, used_as
@@ -84,7 +83,7 @@ polyseme.train("word2vec", polyseme.Corpus.open(sys.argv[1]), out=sys.argv[2], p
 
 
 def test_a_killed_training_loses_no_more_than_the_epoch_it_was_in(topics, tmp_path):
-    done = subprocess.run([sys.executable, "-c", KILLED, topics.path, tmp_path / "m"], check=False)
+    done = run_program(KILLED, topics.path, tmp_path / "m", imports=["polyseme.words.word2vec"])
     assert done.returncode == -signal.SIGKILL
     seen = []
 
