@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from polyseme.neural.highway import highways
+from polyseme.neural.convolution import highways
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])

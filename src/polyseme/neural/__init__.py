@@ -6,8 +6,8 @@ out   tensors of the same batch
 Read ``batches.py`` first (a batch without padding, in the order in which an LSTM reads it), then ``recurrent.py``: LSTM
 and GRU as methods use them.
 
-lstm, gru, decoder, highway, convolution   layers with gradients written by hand, for training on a CPU; ``kernels`` has
-                                           their inner loops, compiled by Numba
+lstm, gru, decoder, convolution   layers with gradients written by hand, for training on a CPU; ``kernels`` has their
+                                  inner loops, compiled by Numba
 softmax     over a sample of a large vocabulary
 layers      attention, pooling, dropout, Transformer blocks, a learned sum of an encoder's layers
 crf         a chain of tags

@@ -1,23 +1,30 @@
-"""Segmentation of text into words.
+"""Segmentation of text into words, and the worker process that does it: it receives jobs and sends back words.
 
 A job is a rule and some sentences, one per line. Its result is text again, in UTF-16, which the numbering of words
 works on: words separated by spaces, with a newline as a word of its own at the end of every sentence.
 
-Worker processes import this file, so it imports little: no NumPy.
+Worker processes import this file and nothing else of ours, so it imports little: no NumPy.
 """
 
 from __future__ import annotations
 
+import marshal
+import os
 import re
+import signal
+import struct
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
+from typing import IO, Any
 
 CODING = "utf-16-le"
 PAGE = 8192  # minimum number of characters per call of the segmenter; other threads run during the call
 
 SPACE = " ".encode(CODING)
+_LENGTH = struct.Struct("<Q")  # of a message between processes
 
 Words = Callable[[str], list[str]]
 Job = tuple[str, str]  # rule, sentences
@@ -205,3 +212,34 @@ def work(jobs: Sequence[Job], words: tuple[str, ...]) -> bytes:
     if rule == "char":
         return _encoded(" ".join(by_characters(page)) for page in _pages(sentences))
     return (sentences.replace("\n", " \n ") + " \n").encode(CODING, "replace")
+
+
+def serve_jobs() -> None:
+    """Read the user dictionary, then jobs, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process closes our input
+    try:
+        words = receive(sys.stdin.buffer)
+        while True:
+            send(sys.stdout.buffer, work(receive(sys.stdin.buffer), words))
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+
+
+def send(stream: IO[bytes] | None, value: Any) -> None:
+    """Send a plain value, preceded by its length."""
+    assert stream
+    data = marshal.dumps(value)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes] | None) -> Any:
+    """Receive what ``send`` sent; EOFError if the other side is gone."""
+    assert stream
+    head = stream.read(_LENGTH.size)
+    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 1
+    data = stream.read(size) if len(head) == _LENGTH.size else b""
+    if len(data) < size:
+        raise EOFError
+    return marshal.loads(data)

@@ -26,12 +26,13 @@ from polyseme.text import segmenter
 from polyseme.text.blocks import Block, BlockSettings, CountedBlock
 from polyseme.text.numbering import Counter, PreparedBlock
 from polyseme.text.segment import HEAVY
-from polyseme.text.worker_process import receive, send
+from polyseme.text.segmenter import receive, send
 
 MOST_WORKERS = 1024
 SERIAL = 8  # for a text of fewer blocks it is not worth starting workers
 _RUN = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.worker_process import serve; serve()"
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from polyseme.text.segmenter import serve_jobs; serve_jobs()"
 )
 
 

@@ -32,8 +32,7 @@ from polyseme.contexts.elmo.bilm_layers import make_layers, with_positions
 from polyseme.contexts.elmo.options import BiLMShape
 from polyseme.errors import OptionError
 from polyseme.neural.batches import Packing, mask_of
-from polyseme.neural.convolution import spelling_maxima
-from polyseme.neural.highway import highways
+from polyseme.neural.convolution import highways, spelling_maxima
 from polyseme.neural.lstm import State
 
 
