@@ -66,6 +66,8 @@ MEASUREMENTS: dict[str, list[str]] = {
     "xlm": ["xlm.py", "{data}/parallel/train.dedup.tsv.xz"],
 }  # fmt: skip
 
+SLOW_TESTS = "slow-tests"  # those that the test suite leaves out, or has a short form of
+
 # How the models are made that several measurements use, by file.
 TRAINING: dict[str, list[str]] = {
     "zhwiki.corpus": ["corpus", "zhwiki.txt"],
@@ -108,21 +110,26 @@ def places() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MEASUREMENTS)}")
-    asked = parser.parse_args().names or list(MEASUREMENTS)
+    known = [*MEASUREMENTS, SLOW_TESTS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}")
+    asked = parser.parse_args().names or known
     for name in asked:
-        if name not in MEASUREMENTS:
-            parser.error(f"there is no measurement {name}; there are {', '.join(MEASUREMENTS)}")
+        if name not in known:
+            parser.error(f"there is no measurement {name}; there are {', '.join(known)}")
     if not DATA.is_dir():
         raise SystemExit(f"{DATA} does not exist: the measurements need the data of the test suite")
     where = places()
     write_texts()
-    if any("{models}" in argument for name in asked for argument in MEASUREMENTS[name]):
+    if any("{models}" in argument for name in asked for argument in MEASUREMENTS.get(name, ())):
         for name, arguments in TRAINING.items():
             if not (MODELS / name).exists():
                 command = [sys.executable, "-m", "polyseme", *arguments, "-o", f"models/{name}"]
                 subprocess.run(command, check=True, cwd=WORK)
     failed = []
+    if SLOW_TESTS in asked:
+        asked.remove(SLOW_TESTS)
+        if subprocess.run([sys.executable, "-m", "pytest", "-m", "slow"], cwd=ROOT).returncode:
+            failed.append(SLOW_TESTS)
     for name in asked:
         file, *arguments = (argument.format(**where) for argument in MEASUREMENTS[name])
         print(f"\n{name}: benchmarks/{file} {' '.join(arguments)}", flush=True)
