@@ -21,7 +21,7 @@ from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.interfaces import EncodedSentence
 from polyseme.search.kwic.concordance import Line
 from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
-from polyseme.search.occurrences.uses import UsedSo
+from polyseme.search.occurrences.uses import UseOccurrence
 
 SENTENCE = "昨天晚上老王在家里坐着没事情做，他打了个电话给他的老朋友，说了一个小时。"
 
@@ -57,8 +57,8 @@ def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
     place = SENTENCE.index("打")
     line = Line(0, "信.txt", 3, 9, place, place + 2, SENTENCE, None, "前一句。", "后一句。")
     assert repr(line) == "Line(信.txt: '…王在家里坐着没事情做，他[打了]个电话给他的老朋友，说了…')"
-    used = UsedSo(2, 0.5, 0.1, 0, "信.txt", 3, 9, None, "前一句。", SENTENCE, place, place + 1, "后一句。")
-    assert repr(used) == "UsedSo(2, 0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
+    used = UseOccurrence(2, 0.5, 0.1, 0, "信.txt", 3, 9, None, "前一句。", SENTENCE, place, place + 1, "后一句。")
+    assert repr(used) == "UseOccurrence(2, 0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
 
 
 def test_senses_are_told_in_one_line_and_as_a_table_and_a_picture() -> None:

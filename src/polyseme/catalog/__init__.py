@@ -1,4 +1,13 @@
-"""The table of methods and published formats, read by everything that lists or looks up one."""
+"""The table of methods and published formats, read by everything that lists or looks one up. 方法目录
+
+in    nothing: rows of strings, ``"module:name"`` where something is defined, so that listing imports no method
+out   ``METHODS`` (can be trained), ``TASKS`` (heads that are fitted), ``PUBLISHED`` (classes of files of others),
+      ``COMPOSED`` (models made of models), ``FORMATS`` (how a file is recognised, and who opens it); ``find`` by name
+
+``api`` imports what a row names when it is needed; flags, saved folders, the README's table, the page's menu and the
+contract tests are made from the rows. A new method is a file, a row in ``methods``, a page of docs; a new format a row
+in ``formats``. ``options_zh`` has the options' meaning in Chinese; the English stands in each dataclass.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from polyseme.search.occurrences.build import IndexOptions, build_index
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.index import Index
 from polyseme.search.occurrences.splits import split_words
-from polyseme.search.occurrences.uses import USE_SORTS, Listing, UsedSo
+from polyseme.search.occurrences.uses import USE_SORTS, Listing, UseOccurrence
 from polyseme.text.tagged import named_tags
 
 _COLUMNS = (
@@ -219,13 +219,13 @@ def _list(
         print_tags(to, [line.tag for line in lines])
 
 
-def _row(line: UsedSo) -> tuple[Any, ...]:
+def _row(line: UseOccurrence) -> tuple[Any, ...]:
     text = line.text
     around = (line.before, text[: line.start], text[line.start : line.end], text[line.end :], line.behind)
     return (line.use, line.score, line.margin, line.document, line.source, line.sentence, line.tag, *around)
 
 
-def _plain(line: UsedSo) -> dict[str, Any]:
+def _plain(line: UseOccurrence) -> dict[str, Any]:
     return dict(zip(_COLUMNS, _row(line), strict=True))
 
 

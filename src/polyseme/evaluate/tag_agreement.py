@@ -96,7 +96,7 @@ def tag_agreement(
         tags = np.asarray(corpus.tags[index.tokens(slice(rows.start, rows.stop))]).astype(np.int64)
         counts = np.sort(np.bincount(tags))[::-1]
         if len(counts) > 1 and counts[1] >= second:
-            agreements.append(_word_agreement(word, index.uses(word, layer), tags, corpus.tag_names, k))
+            agreements.append(_word_agreement(word, index.centred_vectors(word, layer), tags, corpus.tag_names, k))
         progress("compare neighbours", place + 1, len(words))
     return Agreement(agreements)
 

@@ -1,4 +1,19 @@
-"""Occurrences and senses, a concordance by plain words, and texts by meaning. 按词义检索，语料检索，语义检索"""
+"""Looking into text: how words are used, where something stands, texts by meaning. 按词义检索，语料检索，语义检索
+
+| room | in | out |
+|---|---|---|
+| occurrences | a corpus and a context encoder | an ``Index`` on disk: uses of a word, occurrences used the same way |
+| kwic | a corpus and a string, a pattern or words | a ``Concordance``: every match in context, frequency, collocates |
+| texts | lines or documents and a sentence encoder | a ``TextIndex`` on disk: texts by meaning, by words, or by both |
+
+Each result has ``to_json()``, which the command line and the server print. The rooms know little of each other:
+``occurrences`` lists the occurrences of a use as lines of a concordance, the cells of a large text index are those of
+``occurrences/cells``, and ``word_selection`` says which words are worth a look. Corpora and folders come from ``text``
+and ``disk``, encoders from whoever opens a model: nothing here imports torch or knows a method.
+
+Read ``kwic/concordance.py`` first, then ``occurrences/index.py``. The names below are imported at first use: a question
+does not wait for what makes an index.
+"""
 
 from __future__ import annotations
 

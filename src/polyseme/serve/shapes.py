@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
 from polyseme.search.kwic.concordance import Line
-from polyseme.search.occurrences.uses import UsedSo
+from polyseme.search.occurrences.uses import UseOccurrence
 
 
 def _writable(text: str) -> str:
@@ -305,7 +305,7 @@ class Senses(BaseModel):
 
 class UsesShape(BaseModel):
     count: int
-    occurrences: list[UsedSo]
+    occurrences: list[UseOccurrence]
 
 
 class SentenceHits(BaseModel):

@@ -42,7 +42,7 @@ from polyseme.search.occurrences.cluster import learn_apart
 from polyseme.search.occurrences.index import Index
 from polyseme.search.occurrences.short_codes import CODES, KINDS, Projection, chosen_layers, encode_states, resolve_kind
 from polyseme.search.occurrences.sorting import Places, even_sample
-from polyseme.search.occurrences.splits import Looked, find_splits, learn_cutoffs
+from polyseme.search.occurrences.splits import WordSample, find_splits, learn_cutoffs
 from polyseme.search.word_selection import SKIPS, indexed_words, tells_something
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
@@ -374,18 +374,18 @@ class _Builder:
         vocabulary = self.corpus.vocabulary
         fewest, most = _OCCURRENCES_TO_LEARN_FROM
 
-        def look(word: str) -> Looked:
+        def sample(word: str) -> WordSample:
             number = vocabulary.index[word]
-            beside = words_beside(self.corpus, np.asarray(self.tokens[self._sampled(number, most)]))
-            return self._vectors(number, most), beside
+            neighbours = words_beside(self.corpus, np.asarray(self.tokens[self._sampled(number, most)]))
+            return WordSample(self._vectors(number, most), neighbours)
 
         frequent = np.flatnonzero(self.counts >= fewest)
         drawn = np.random.default_rng(self.options.seed).permutation(frequent).tolist()
-        sample = [self._vectors(word, most) for word in drawn[:_WORDS_TO_LEARN_FROM]]
-        apart = learn_apart(sample, seed=self.options.seed, progress=self.progress)
-        alike, alike_words = learn_cutoffs(sample)
-        told = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
-        splits = find_splits(told[:_WORDS_LOOKED_AT], look, apart=apart, progress=self.progress)
+        drawn_vectors = [self._vectors(word, most) for word in drawn[:_WORDS_TO_LEARN_FROM]]
+        apart = learn_apart(drawn_vectors, seed=self.options.seed, progress=self.progress)
+        alike, alike_words = learn_cutoffs(drawn_vectors)
+        telling = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
+        splits = find_splits(telling[:_WORDS_LOOKED_AT], sample, apart=apart, progress=self.progress)
         return {
             "apart": round(apart, 4),
             "alike": None if alike is None else round(alike, 4),

@@ -270,13 +270,17 @@ class Index:
         self.watch.check()
         return self._projections[layer].decode(self._codes[layer][rows])
 
-    def uses(self, word: str, layer: int | None = None) -> FloatArray:
-        """Vectors of a word's occurrences as they are compared with each other, ``(n, d)`` of length one.
+    def centred_vectors(self, word: str, layer: int | None = None) -> FloatArray:
+        """The vectors of a word's occurrences minus half their mean, ``(n, d)`` of length one.
 
-        Half of what all of them share, their mean, is subtracted: it says nothing about which use is which.
+        So they are compared with each other: what all of them share says nothing about which use is which.
         """
         layer = self._layer(layer)
         return unit_rows(self.vectors(self._known_rows(word), layer) - self._origin(word, layer))
+
+    def uses(self, word: str, layer: int | None = None) -> FloatArray:
+        """The former name of ``centred_vectors``; the uses of a word are what ``senses`` finds."""
+        return self.centred_vectors(word, layer)
 
     def occurrences(self, word: str) -> range:
         """The occurrences of a word, by their places in the index."""
@@ -286,10 +290,10 @@ class Index:
     def tokens(self, rows: slice | NDArray[np.int64]) -> NDArray[np.int64]:
         """Places of occurrences among the corpus's tokens."""
         self.watch.check()
-        found = np.asarray(self._tokens[rows])
-        if len(found) and (found.min() < 0 or found.max() >= self.corpus.n_tokens):
+        tokens = np.asarray(self._tokens[rows])
+        if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.corpus.n_tokens):
             raise FormatError(f"{self.path / index_folder.TOKENS} was altered: it leads outside the corpus")
-        return found
+        return tokens
 
     def hits(self, rows: Iterable[int], scores: Iterable[float]) -> list[Hit]:
         """Occurrences in their sentences."""

@@ -15,8 +15,10 @@ Words that are worth a look in an index. 示例词
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +29,9 @@ from polyseme.search.occurrences.cluster import SHARED, cluster, silhouettes
 from polyseme.search.occurrences.index import Index
 from polyseme.search.word_selection import tells_something
 
-Looked = tuple[FloatArray, NDArray[np.int64]]
-
 _ONE_IN_A_HUNDRED = 0.99
 _RIGHT = 0.9
-_SAME_BESIDE = 0.5  # the share of one word next to a group's occurrences from which on it is a set phrase
+_SAME_NEIGHBOUR = 0.5  # the share of one word next to a group's occurrences from which on it is a set phrase
 _AT_LEAST = 0.1  # the share of the second use of a word that splits
 _LOOKED_CLOSELY = 60
 _OFFERED = 24
@@ -65,50 +65,61 @@ def _best_bound(same: FloatArray, other: FloatArray) -> float:
     return float(bounds[good[0]]) if len(good) else 1.0
 
 
-def find_splits(
-    words: Sequence[str], look: Callable[[str], Looked], *, apart: float, progress: Progress = silent
-) -> list[tuple[str, float]]:
-    """The words that split and their scores, the clearest first.
+class WordSample(NamedTuple):
+    """Occurrences of a word: their vectors, ``(n, d)``, and the words next to them by number, ``(n, 2)``."""
 
-    ``look`` gives vectors of occurrences of a word, ``(n, d)``, and the words next to them by number, ``(n, 2)``.
-    """
-    promise = []
+    vectors: FloatArray
+    neighbours: NDArray[np.int64]
+
+
+def find_splits(
+    words: Sequence[str],
+    sample: Callable[[str], tuple[FloatArray, NDArray[np.int64]]],
+    *,
+    apart: float,
+    progress: Progress = silent,
+) -> list[tuple[str, float]]:
+    """The words that split and their scores, the clearest first; ``sample`` gives a ``WordSample`` of a word."""
+    quick = np.full(len(words), np.nan)  # NaN: cannot split
     for number, word in enumerate(words):
-        promise.append(_promise(*look(word)))
+        quick[number] = _two_means_silhouette(*sample(word))
         progress("look for words that split", number + 1, len(words))
-    order = np.argsort(-np.array(promise), kind="stable")[:_LOOKED_CLOSELY]
-    found = []
-    for place in order[np.array(promise)[order] > -1].tolist():
-        vectors, beside = look(words[place])
+    promising = np.argsort(-quick, kind="stable")[:_LOOKED_CLOSELY]
+    splits = []
+    for number in promising[np.isfinite(quick[promising])].tolist():
+        vectors, neighbours = sample(words[number])
         labels = cluster(vectors, apart=apart)
-        varied = [group for group in range(int(labels.max()) + 1) if _is_varied(beside[labels == group], len(labels))]
+        groups = range(int(labels.max()) + 1)
+        varied = [group for group in groups if _is_varied(neighbours[labels == group], len(labels))]
         if len(varied) > 1:
             clear = silhouettes(vectors, labels)
-            found.append((words[place], float(clear[np.isin(labels, varied)].mean())))
-    return sorted(found, key=lambda split: -split[1])[:_OFFERED]
+            splits.append((words[number], float(clear[np.isin(labels, varied)].mean())))
+    return sorted(splits, key=lambda split: -split[1])[:_OFFERED]
 
 
-def _is_varied(beside: NDArray[np.int64], n: int) -> bool:
+def _is_varied(neighbours: NDArray[np.int64], n: int) -> bool:
     """Whether a group has a fair share of ``n`` occurrences, and not the same word next to most of them."""
-    if len(beside) < _AT_LEAST * n:
+    if len(neighbours) < _AT_LEAST * n:
         return False
-    commonest = max(int(np.unique(side, return_counts=True)[1].max()) for side in beside.T)
-    return commonest < _SAME_BESIDE * len(beside)
+    commonest = max(int(np.unique(side, return_counts=True)[1].max()) for side in neighbours.T)
+    return commonest < _SAME_NEIGHBOUR * len(neighbours)
 
 
-def _promise(vectors: FloatArray, beside: NDArray[np.int64], directions: int = 4, steps: int = 8) -> float:
-    """How clearly two means part the occurrences of a word: their silhouette; −1 if a group is small or a phrase."""
+def _two_means_silhouette(
+    vectors: FloatArray, neighbours: NDArray[np.int64], directions: int = 4, steps: int = 8
+) -> float:
+    """How clearly two means part the occurrences of a word: their silhouette; NaN if a group is small or a phrase."""
     points = principal_components(vectors, directions)
     if len(points) < 2 or not points.shape[1]:
-        return -1.0
+        return math.nan
     labels: NDArray[np.int64] = (points[:, 0] > 0).astype(np.int64)
     for _ in range(steps):
         if not _AT_LEAST <= labels.mean() <= 1 - _AT_LEAST:
-            return -1.0
+            return math.nan
         means = np.array([points[labels == group].mean(axis=0) for group in (0, 1)])
         labels = np.linalg.norm(points[:, None] - means, axis=2).argmin(axis=1)
-    if not all(_is_varied(beside[labels == group], len(labels)) for group in (0, 1)):
-        return -1.0
+    if not all(_is_varied(neighbours[labels == group], len(labels)) for group in (0, 1)):
+        return math.nan
     return float(silhouettes(vectors, labels).mean())
 
 
@@ -125,9 +136,9 @@ def split_words(index: Index) -> list[tuple[str, float]]:
 
 def example_words(index: Index, n: int = 12) -> list[str]:
     """Words to begin with: those that split, or else the frequent ones that are not function words."""
-    found = [word for word, _ in split_words(index)]
+    splitting = [word for word, _ in split_words(index)]
     frequent = (word for word in index.words.words if tells_something(word))
-    return [*found, *(word for word in islice(frequent, n) if word not in found)][:n]
+    return [*splitting, *(word for word in islice(frequent, n) if word not in splitting)][:n]
 
 
 def frequent_words(words: Iterable[str], n: int = 12) -> list[str]:

@@ -162,7 +162,7 @@ UNSURE = 0.0  # an occurrence with this margin lies as near to another use
 
 
 @dataclass(frozen=True, repr=False)
-class UsedSo:
+class UseOccurrence:
     """One occurrence of a use: its sentence, and those before and after it."""
 
     use: int  # counted from 1
@@ -184,7 +184,16 @@ class UsedSo:
         return dict(vars(self))
 
     def __repr__(self) -> str:
-        return f"UsedSo({self.use}, {self.score:.3f}: {excerpt(self.text, self.start, self.end)!r})"
+        return f"UseOccurrence({self.use}, {self.score:.3f}: {excerpt(self.text, self.start, self.end)!r})"
+
+
+def scores_and_margins(cosines: FloatArray, labels: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    """The cosine of each row with the mean it was put to, ``(n, uses) -> (n,)``, less that of the nearest other one."""
+    rows = np.arange(len(labels))
+    scores = cosines[rows, labels]
+    others = cosines.copy()
+    others[rows, labels] = -np.inf
+    return scores, scores - others.max(axis=1) if cosines.shape[1] > 1 else np.zeros_like(scores)
 
 
 class Listing:
@@ -192,23 +201,20 @@ class Listing:
 
     def __init__(self, index: Index, found: WordSenses) -> None:
         self.index, self.found = index, found
-        own = index.occurrences(found.word)
-        self.rows = np.arange(own.start, own.stop)
-        self.labels, self.scores, self.margins = self._put()
+        occurrences = index.occurrences(found.word)
+        self.rows = np.arange(occurrences.start, occurrences.stop)
+        self.labels, self.scores, self.margins = self._assign()
 
-    def _put(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-        """Of every occurrence its use, the cosine with the mean of that, and how much farther the next mean is."""
-        found = self.found
-        sample = self.index.vectors(found.rows, found.layer)
-        uses = range(len(found.senses))
-        means = unit_rows(np.array([sample[found.labels == use].mean(axis=0) for use in uses], dtype=np.float32))
-        cosines = self.index.vectors(self.rows, found.layer) @ means.T  # (n, uses)
+    def _assign(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        """The use of every occurrence, the cosine with its mean, and by how much the next mean is farther."""
+        uses = self.found
+        sample = self.index.vectors(uses.rows, uses.layer)
+        places = range(len(uses.senses))
+        means = unit_rows(np.array([sample[uses.labels == use].mean(axis=0) for use in places], dtype=np.float32))
+        cosines = self.index.vectors(self.rows, uses.layer) @ means.T  # (n, uses)
         labels = cosines.argmax(axis=1)
-        labels[found.rows - self.rows[0]] = found.labels  # those that were looked at stay where they were put
-        scores = cosines[np.arange(len(labels)), labels]
-        cosines[np.arange(len(labels)), labels] = -np.inf
-        margins = scores - cosines.max(axis=1) if len(uses) > 1 else np.zeros_like(scores)
-        return labels, scores, margins
+        labels[uses.rows - self.rows[0]] = uses.labels  # those that were clustered stay where they were put
+        return labels, *scores_and_margins(cosines, labels)
 
     def count(self, use: int | None = None) -> int:
         """How many occurrences a use has; all of them for None."""
@@ -216,7 +222,7 @@ class Listing:
 
     def lines(
         self, use: int | None = None, start: int = 0, stop: int | None = None, *, sort: str = "score", seed: int = 1
-    ) -> list[UsedSo]:
+    ) -> list[UseOccurrence]:
         """The occurrences of a use (counted from 1) or of all, the most typical first or sorted like a concordance."""
         if sort not in USE_SORTS:
             raise OptionError(f"sort must be one of {', '.join(USE_SORTS)}, not {sort!r}")
@@ -232,9 +238,9 @@ class Listing:
             order = concordance.order(sort, seed=seed)
         return [self._line(concordance, int(chosen[place]), int(place)) for place in order[start:stop]]
 
-    def _line(self, concordance: Concordance, occurrence: int, place: int) -> UsedSo:
+    def _line(self, concordance: Concordance, occurrence: int, place: int) -> UseOccurrence:
         line = concordance.line(place)
-        return UsedSo(
+        return UseOccurrence(
             int(self.labels[occurrence]) + 1,
             round(float(self.scores[occurrence]), 4),
             round(float(self.margins[occurrence]), 4),
