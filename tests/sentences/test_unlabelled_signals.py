@@ -11,7 +11,8 @@ import torch
 import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.learn.modules import TextTokens, compared
+from polyseme.learn.modules import TextTokens
+from polyseme.learn.pairs import compared
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.infersent import HierarchicalConvModule, InnerAttentionModule, classifier
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions

@@ -18,9 +18,8 @@ import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import silent
-from polyseme.learn.goals import Choices
 from polyseme.learn.modules import Encoding
-from polyseme.tasks.choice import ChoiceNet, padded_scores
+from polyseme.tasks.choice import ChoiceNet, Choices, padded_scores
 from polyseme.tasks.options import CHOICE_HEADS, ChoiceOptions, head_options
 from polyseme.training.task import Part
 

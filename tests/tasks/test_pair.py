@@ -13,9 +13,10 @@ import polyseme
 from polyseme.data.examples import Examples
 from polyseme.data.labels import spread
 from polyseme.errors import OptionError, PolysemeError
-from polyseme.learn.goals import Classes, ClassLoss, Scale
+from polyseme.learn.goals import Classes, ClassLoss
 from polyseme.learn.options import LabelOptions
 from polyseme.tasks.options import PAIR_HEADS
+from polyseme.tasks.pair import Scale
 
 SMALL = {
     "linear": {}, "mlp": {}, "dan": {"hidden": 16}, "textcnn": {"filters": "1x16 2x16"}, "rnn": {"hidden": 8},

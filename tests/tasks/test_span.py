@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.data.examples import Answer, Examples, Passage
+from polyseme.data.examples import Examples
+from polyseme.data.rows import Answer, Passage
 from polyseme.errors import OptionError, TrainingError
 from polyseme.tasks.span import BestSpan, Span
 from polyseme.tasks.span_windows import PassageWindow, Readings, shared_features, window_starts

@@ -9,7 +9,8 @@ from tests.tasks.test_span import questions
 from transformers import AutoModel, AutoTokenizer
 
 import polyseme
-from polyseme.data.examples import Answer, Examples, Passage
+from polyseme.data.examples import Examples
+from polyseme.data.rows import Answer, Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.store.model import About
 from polyseme.tasks.options import SpanCrossOptions

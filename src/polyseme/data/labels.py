@@ -101,7 +101,7 @@ def number(text: str) -> float | None:
 # ---- scores
 
 
-def steps_of(low: float, high: float) -> FloatArray:
+def scale_steps(low: float, high: float) -> FloatArray:
     """The whole numbers from below ``low`` to above ``high``."""
     return np.arange(math.floor(low), math.ceil(high) + 1, dtype=np.float32)
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.examples import Examples
-from polyseme.data.labels import MOST_STEPS, spread, steps_of
+from polyseme.data.labels import MOST_STEPS, scale_steps, spread
 from polyseme.data.rows import LabelledText, Pair
 from polyseme.data.statistics import fold_of_rows
 from polyseme.data.training_data import recognise_data
@@ -163,8 +163,8 @@ class ScoreTargets:
     """A number on a scale."""
 
     def __init__(self, low: float, high: float) -> None:
-        self.unit = 1.0 if len(steps_of(low, high)) <= MOST_STEPS else (high - low) / COARSE_STEPS
-        self.steps = steps_of(low / self.unit, high / self.unit)
+        self.unit = 1.0 if len(scale_steps(low, high)) <= MOST_STEPS else (high - low) / COARSE_STEPS
+        self.steps = scale_steps(low / self.unit, high / self.unit)
 
     def targets(self, examples: Examples) -> NDArray[np.float32]:
         """Each row's score as a distribution over the steps, ``(n, K)``."""

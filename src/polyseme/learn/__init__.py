@@ -7,12 +7,13 @@ Read ``learning.py`` first: the one training task over labelled examples. What f
 that were trained before, frozen or fine-tuned. What flows out: trained networks; ``sentences`` keeps the encoder of a
 network, ``tasks`` the whole of it.
 
-- ``prepared.py``   inputs that were looked at once, and the one loop that runs a network over all of them
-- ``readers.py``    inputs → ``PreparedInputs`` and a network: frozen vectors, two texts of a pair, matching networks
-- ``pieces.py``     the reader of whole inputs by a Transformer that learns
-- ``metrics.py``    how good predictions are
-- ``goals.py``      what is to be told: classes, scores, choices; loss, answers, figures
+- ``prepared.py``   inputs that were looked at once, what looks at them (``Reader``), and the one loop over all of them
 - ``learning.py``   ``Learning``, the training task; learning rates of encoders that learn
+- ``goals.py``      what is to be told: ``Goal``, with its loss, answers and figures; ``Classes``
+- ``metrics.py``    how good predictions are
+- ``frozen.py``     texts by an encoder that does not learn
+- ``pieces.py``     a Transformer that learns on whole inputs
+- ``pairs.py``      two texts: frozen, siamese, matching, or read as one input
 - ``inputs.py``     token vectors of texts, from ``token_vectors.py`` and ``context_layers.py``
 - ``modules.py``    the interface of networks from token vectors to one vector per text
 - ``options.py``    options of all training on labelled examples; imports no torch

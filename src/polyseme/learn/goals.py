@@ -1,12 +1,7 @@
 """What is to be told of each input (学习目标): targets, the loss of outputs, what they say, and how good that is.
 
-classes   one of several labels: cross-entropy
-scale     a score r between two integers, as the sparse distribution of Tai et al. (2015) over the integers of the
-          scale, p(⌊r⌋) = ⌊r⌋ + 1 - r and p(⌊r⌋ + 1) = r - ⌊r⌋, by its divergence; the answer is Σ k p_k. Or as one
-          number, by its squared error
-choices   which of several alternatives: cross-entropy of the softmax over the alternatives of a row
-
-The goals of tags and of passages are with their tasks (``tasks/tag.py``, ``tasks/span.py``).
+``Classes`` are here, for most; scores are in ``tasks/pair.py``, and choices, tags and places in a passage with their
+tasks too.
 """
 
 from __future__ import annotations
@@ -17,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray, Ints
 from polyseme.data.examples import Examples
-from polyseme.data.labels import MOST_STEPS, spread, steps_of
-from polyseme.errors import FormatError, TrainingError
-from polyseme.learn.metrics import PRIMARY, Figures, classification, scores
+from polyseme.errors import TrainingError
+from polyseme.learn.metrics import PRIMARY, Figures, classification
 from polyseme.learn.prepared import PreparedInputs, in_order
 from polyseme.store.folder import Parts
 from polyseme.training.task import Score
@@ -181,103 +174,3 @@ def mean_loss(logits: FloatArray, targets: Ints) -> float:
     """The mean -log p(target) of the rows whose target is known (not -1)."""
     known = targets >= 0
     return -float(np.log(softmax(logits)[known, targets[known]] + 1e-12).mean()) if known.any() else 0.0
-
-
-# ---- scores
-
-
-class Scale(Goal):
-    """A score from ``low`` to ``high``."""
-
-    primary = PRIMARY["scores"]
-
-    def __init__(self, low: float, high: float, regression: str) -> None:
-        self.low, self.high = low, high
-        self.steps = steps_of(low, high)
-        self.distributed = regression == "distribution" and 1 < len(self.steps) <= MOST_STEPS
-        self.n_outputs = len(self.steps) if self.distributed else 1
-
-    @classmethod
-    def of(cls, examples: Examples, regression: str) -> Scale:
-        """The scale of the scores of these examples."""
-        low, high = float(np.min(examples.targets)), float(np.max(examples.targets))
-        if low == high:
-            raise TrainingError(f"all scores of {examples.path} are {low:g}: there is nothing to learn")
-        return cls(low, high, regression)
-
-    def wanted(self, examples: Examples) -> NDArray[np.float32]:
-        return np.asarray(examples.targets, dtype=np.float32)
-
-    def loss(self, outputs: Tensor, wanted: NDArray[Any]) -> Tensor:
-        if not self.distributed:
-            shares = torch.from_numpy((wanted - self.low) / max(self.high - self.low, 1e-6)).to(outputs.device)
-            return F.mse_loss(torch.sigmoid(outputs[:, 0]), shares, reduction="sum")
-        distributions = torch.from_numpy(spread(wanted, self.steps)).to(outputs.device)
-        return F.kl_div(torch.log_softmax(outputs, dim=1), distributions, reduction="sum")
-
-    def values(self, answers: FloatArray) -> FloatArray:
-        """The score of each row."""
-        if self.distributed:
-            return np.asarray(softmax(answers) @ self.steps, dtype=np.float32)
-        return np.asarray(self.low + (self.high - self.low) / (1 + np.exp(-answers[:, 0])), dtype=np.float32)
-
-    def figures(self, answers: FloatArray, examples: Examples) -> Figures:
-        return scores(np.asarray(examples.targets, dtype=np.float64).tolist(), self.values(answers).tolist())
-
-    def figure_names(self, examples: Examples) -> Collection[str]:
-        return scores([], [])
-
-    def dev_loss(self, answers: FloatArray, examples: Examples) -> float:
-        return float(self.loss(torch.from_numpy(answers), self.wanted(examples))) / max(len(answers), 1)
-
-    def parts(self) -> Parts:
-        return Parts({"scale": np.array([self.low, self.high])}, {})
-
-
-def classes_or_scale(examples: Examples, options: Any) -> Classes | Scale:
-    """What the labels of the examples ask for."""
-    return Scale.of(examples, options.regression) if examples.scored else Classes.of(examples, options)
-
-
-def restored(parts: Parts, options: Any) -> Classes | Scale:
-    """The goal that ``parts`` kept."""
-    scale = parts.tensors.get("scale")
-    if scale is not None and scale.shape == (2,) and np.isfinite(scale).all():
-        return Scale(float(scale[0]), float(scale[1]), options.regression)
-    if len(parts.tables.get("labels", [])) < 2:
-        raise FormatError("the model folder was altered: it has neither labels nor a scale")
-    return Classes(parts.tables["labels"])
-
-
-# ---- choices
-
-
-class Choices(Goal):
-    """Which of a row's alternatives; outputs are ``(B, K)``, -∞ where a row has fewer than K alternatives."""
-
-    primary = PRIMARY["choices"]
-    n_outputs = 1  # of each alternative
-
-    def wanted(self, examples: Examples) -> Ints:
-        return np.asarray(examples.targets, dtype=np.int64)
-
-    def loss(self, outputs: Tensor, wanted: Ints) -> Tensor:
-        return F.cross_entropy(outputs, torch.from_numpy(wanted).to(outputs.device), reduction="sum")
-
-    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: PreparedInputs, net: nn.Module) -> FloatArray:
-        batches = list(outputs)
-        widest = max((part.shape[1] for _, part in batches), default=0)
-        scores = np.full((len(prepared.sizes), widest), -np.inf, dtype=np.float32)
-        for rows, part in batches:
-            scores[rows, : part.shape[1]] = part.numpy()
-        return scores
-
-    def figures(self, answers: FloatArray, examples: Examples) -> Figures:
-        right = answers.argmax(axis=1) == examples.targets if len(answers) else np.zeros(0)
-        return {"accuracy": float(np.mean(right)) if len(right) else 0.0}
-
-    def figure_names(self, examples: Examples) -> Collection[str]:
-        return ("accuracy",)
-
-    def dev_loss(self, answers: FloatArray, examples: Examples) -> float:
-        return mean_loss(answers, self.wanted(examples))

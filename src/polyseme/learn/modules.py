@@ -1,4 +1,4 @@
-"""The interface of networks over token vectors: a vector of each text, or features of a pair; weights as arrays."""
+"""The interface of networks from token vectors to one vector per text; weights as arrays; copies of models."""
 
 from __future__ import annotations
 
@@ -51,21 +51,6 @@ class TextModule(nn.Module, ABC):
 def with_beside(states: Tensor, beside: Tensor | None) -> Tensor:
     """[h; ELMo]."""
     return states if beside is None else torch.cat([states, beside], dim=2)
-
-
-class PairModule(nn.Module, ABC):
-    """Two texts as token vectors → features of the pair."""
-
-    dim: int  # of the features
-
-    @abstractmethod
-    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
-        """Features ``(B, dim)``."""
-
-
-def compared(u: Tensor, v: Tensor) -> Tensor:
-    """[u; v; |u - v|; u∗v]: ``(B, D), (B, D) -> (B, 4D)``."""
-    return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
 
 
 # ---- on disk

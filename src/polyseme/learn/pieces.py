@@ -8,26 +8,15 @@ by Generative Pre-Training" (2018):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from polyseme.arrays import Ints
 from polyseme.contexts.fine_tuning import GivenEncoder
-from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
-from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network, TokenBatch
-from polyseme.contexts.transformer.tuning import PairReader
-from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.learn.modules import Encoding
-from polyseme.learn.prepared import PreparedInputs
-from polyseme.learn.readers import Reader, TextPair
-from polyseme.store.folder import Parts
-from polyseme.text.spacing import joined
 
 
 class PieceBatch(NamedTuple):
@@ -87,72 +76,3 @@ class FirstState(PieceNet):
     def forward(self, batch: PieceBatch) -> Encoding:
         states = self.states(batch, first_only=True)
         return Encoding(states.first, penalty=states.added)
-
-
-# ---- pairs as one input
-
-
-class Cross(Reader):
-    """A Transformer that reads both texts as one input and learns with the task: the state of the first token.
-
-    Likeness has no order: a causal Transformer that learns scores reads a pair in both, and the states are added. Any
-    Transformer can learn from pairs in a random order, which costs nothing, and give the mean of both.
-    """
-
-    def __init__(
-        self, encoder: TransformerEncoder, options: Any, *, scored: bool = False, keeps: str = "start"
-    ) -> None:
-        """``keeps`` is the end of a first text that stays if it is too long."""
-        self.encoder, self.dim, self.keeps, self.orders = encoder, encoder.dim, keeps, options.orders
-        if self.orders == "auto":
-            self.orders = "both" if scored and encoder.network.causal else "one"
-        self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
-        self.net = CrossNet(FirstState(encoder.network, lm_weight=options.lm_weight), mean=self.orders == "random")
-
-    def prepare(self, inputs: Sequence[TextPair], progress: Progress = silent) -> CrossPairs:
-        normalised = self.encoder.segmentation.normalised
-        pairs = [(normalised(_raw(first)), normalised(_raw(second))) for first, second in inputs]
-        return CrossPairs(PairReader(self.runner, self.keeps), pairs, self.orders)
-
-    def parts(self) -> Parts:
-        return Parts({}, {}, {}, {"encoder": self.encoder})
-
-
-def _raw(text: Sentence) -> str:
-    return text if isinstance(text, str) else joined(text)
-
-
-class CrossPairs(PreparedInputs):
-    """Pairs cut into tokens once, in one order or in both."""
-
-    budget, most = BATCH_PIECES, 512
-
-    def __init__(self, reader: PairReader, pairs: Sequence[tuple[str, str]], orders: str) -> None:
-        self.reader, self.orders, self.random = reader, [reader.cut(pairs)], orders == "random"
-        if orders in ("both", "random"):
-            self.orders.append(reader.cut([(second, first) for first, second in pairs]))
-        self.sizes: Ints = np.array([len(ids) for ids, _ in self.orders[0]], dtype=np.int64)
-
-    def batch(self, rows: Ints, *, learning: bool = False) -> list[PieceBatch]:
-        """A batch for every order; to learn from pairs in a random order, one that is drawn."""
-        if not (learning and self.random):
-            return [self._together([pairs[row] for row in rows.tolist()]) for pairs in self.orders]
-        drawn = torch.randint(2, (len(rows),)).tolist()
-        return [self._together([self.orders[n][row] for n, row in zip(drawn, rows.tolist(), strict=True)])]
-
-    def _together(self, cut: Sequence[Any]) -> PieceBatch:
-        return PieceBatch(*self.reader.together(cut))
-
-
-class CrossNet(nn.Module):
-    """The states of a pair in all its orders, added or their mean."""
-
-    def __init__(self, network: FirstState, *, mean: bool) -> None:
-        super().__init__()
-        self.network, self.mean = network, mean
-
-    def forward(self, batch: list[PieceBatch]) -> Encoding:
-        orders = [self.network(order) for order in batch]
-        states = torch.stack([order.vectors for order in orders]).sum(dim=0) / (len(orders) if self.mean else 1)
-        added = [order.penalty for order in orders if order.penalty is not None]
-        return Encoding(states, penalty=torch.stack(added).mean(dim=0) if added else None)

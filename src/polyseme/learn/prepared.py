@@ -1,17 +1,19 @@
-"""Inputs that were looked at once, batches of them, and the one loop that runs a network over all of them."""
+"""Inputs that were looked at once, what looks at them, and the one loop that runs a network over all of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from polyseme.arrays import FloatArray, Ints
+from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.neural.batches import BudgetBatches
+from polyseme.store.folder import Parts
 
 CPU = torch.device("cpu")
 BATCH_TOKENS = 4096  # per batch when no gradients are needed, including padding
@@ -59,3 +61,63 @@ def in_order(parts: Iterable[tuple[Ints, Tensor]], n: int) -> FloatArray:
             whole = np.empty((n, *part.shape[1:]), dtype=np.float32)
         whole[rows] = part.numpy()
     return whole
+
+
+# ---- readers
+
+
+class InputReader(Protocol):
+    """Inputs → batches."""
+
+    def prepare(self, inputs: Sequence[Any], progress: Progress = silent, /) -> PreparedInputs:
+        """Look at all inputs once."""
+        ...
+
+    def parts(self) -> Parts:
+        """What a task's folder keeps of it."""
+        ...
+
+
+class Reader(ABC):
+    """Inputs → batches; ``net`` learns with the task, where anything below the output layer does."""
+
+    dim: int  # of the vectors that the net gives
+    net: nn.Module  # from a batch to an ``Encoding``
+
+    @abstractmethod
+    def prepare(self, inputs: Sequence[Any], progress: Progress = silent) -> PreparedInputs:
+        """Look at all inputs once."""
+
+    @abstractmethod
+    def parts(self) -> Parts:
+        """What a task's folder keeps of it."""
+
+
+class TextLearner(Protocol):
+    """An encoder of texts that learns with a task."""
+
+    dim: int
+
+    @property
+    def net(self) -> nn.Module:
+        """The network from a batch to an ``Encoding``."""
+        ...
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedInputs:
+        """Look at all texts once."""
+        ...
+
+
+class Learner(Reader):
+    """Texts by an encoder that learns; the folder keeps the ``encoder``."""
+
+    def __init__(self, learner: TextLearner, encoder: Any = None) -> None:
+        """``encoder`` is the model to keep, if it is not the learner itself."""
+        self.learner, self.encoder = learner, learner if encoder is None else encoder
+        self.dim, self.net = learner.dim, learner.net
+
+    def prepare(self, inputs: Sequence[Sentence], progress: Progress = silent) -> PreparedInputs:
+        return self.learner.prepare(inputs, progress)
+
+    def parts(self) -> Parts:
+        return Parts({}, {}, {}, {"encoder": self.encoder})

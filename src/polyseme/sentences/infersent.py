@@ -35,7 +35,8 @@ from polyseme.learn.inputs import PreparedTexts
 from polyseme.learn.learning import HELD_OUT, HeadedNetwork, Held, Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
 from polyseme.learn.options import LabelOptions
-from polyseme.learn.readers import Learner, Siamese, pairs_of
+from polyseme.learn.pairs import Siamese, pairs_of
+from polyseme.learn.prepared import Learner
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of

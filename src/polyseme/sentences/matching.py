@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.learn.modules import PairModule, TextTokens, compared
+from polyseme.contexts.elmo.options import parse_filters
+from polyseme.errors import OptionError
+from polyseme.learn.modules import TextTokens
+from polyseme.learn.pairs import PairModule, compared
 from polyseme.neural.layers import dynamic_max, k_max
 from polyseme.sentences.encoders import dynamic_k, folded, folded_rows, wide_convolution
 
@@ -234,3 +238,30 @@ def _l2(a: Tensor, b: Tensor, dim: int) -> Tensor:
 
 def _cosine(a: Tensor, b: Tensor, dim: int) -> Tensor:
     return F.cosine_similarity(a, b, dim=dim, eps=1e-6)
+
+
+# ---- by name
+
+
+def new_matcher(name: str, dim: int, options: Any) -> PairModule:
+    """The matching network of that name over token vectors of this length."""
+    filters = parse_filters(options.filters)
+    widths, maps = [width for width, _ in filters], [number for _, number in filters]
+    if name == "arc1":
+        return Arc1Module(dim, maps[0])
+    if name == "arc2":
+        return Arc2Module(dim, maps[0])
+    if name == "cnn-sm":
+        return CnnSmModule(dim, widths, maps, options.k_top)
+    if name == "bi-cnn":
+        return BiCnnModule(dim, widths, maps, options.k_top)
+    return MpCnnModule(dim, maps[0], options.dimension_maps, widths[0])
+
+
+def check_filters(head: str, filters: str) -> None:
+    """Refuse filters that the head would not have."""
+    parsed = parse_filters(filters)
+    if head in ("arc1", "arc2", "mpcnn") and len(parsed) > 1:
+        raise OptionError(f"the head {head} has filters of one kind, such as 3x50, not {filters!r}")
+    if head in ("arc1", "arc2") and parsed[0][0] != 3:
+        raise OptionError(f"the filters of {head} are 3 wide: give 3x{parsed[0][1]}, not {filters!r}")

@@ -10,7 +10,6 @@ the same shape: ``pair``, ``choice``, ``tag``, ``span`` (with ``span_windows`` a
 heads        from the name of a head to the reader that it needs
 options      each task's own options with those of its heads; imports no torch
 fit          once, over folds, or with several seeds
-odd_labels   labels with one example, or none
 
 Everything that tasks share (readers, goals, the training task, metrics) is in ``learn``. May import ``sentences`` and
 what is below.

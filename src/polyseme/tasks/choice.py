@@ -10,28 +10,30 @@ context that is too long for a Transformer, the end is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from polyseme.arrays import FloatArray, Ints
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, silent
-from polyseme.learn.goals import Choices, softmax
+from polyseme.learn.goals import Goal, mean_loss, softmax
 from polyseme.learn.learning import HeadedNetwork, answers_of, output_layer
+from polyseme.learn.metrics import PRIMARY, Figures
 from polyseme.learn.modules import Encoding, fill, weights
-from polyseme.learn.prepared import PreparedInputs
-from polyseme.learn.readers import Reader, TextPair
+from polyseme.learn.pairs import TextPair
+from polyseme.learn.prepared import PreparedInputs, Reader
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.heads import pair_reader, restored_pairs
 from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.options import ChoiceOptions, TaskOptions, head_options
+from polyseme.tasks.pair import pair_reader, restored_pairs
 from polyseme.training.run import Run
 
 if TYPE_CHECKING:
@@ -136,6 +138,37 @@ class ChoiceModel(TaskModel):
         output = output_layer(reader.dim, 1, settings, settings.classifier_units)
         fill(output, parts, "output.")
         return cls(options, reader, output, about)
+
+
+class Choices(Goal):
+    """Which of a row's alternatives; outputs are ``(B, K)``, -∞ where a row has fewer than K alternatives."""
+
+    primary = PRIMARY["choices"]
+    n_outputs = 1  # of each alternative
+
+    def wanted(self, examples: Examples) -> Ints:
+        return np.asarray(examples.targets, dtype=np.int64)
+
+    def loss(self, outputs: Tensor, wanted: Ints) -> Tensor:
+        return F.cross_entropy(outputs, torch.from_numpy(wanted).to(outputs.device), reduction="sum")
+
+    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: PreparedInputs, net: nn.Module) -> FloatArray:
+        batches = list(outputs)
+        widest = max((part.shape[1] for _, part in batches), default=0)
+        scores = np.full((len(prepared.sizes), widest), -np.inf, dtype=np.float32)
+        for rows, part in batches:
+            scores[rows, : part.shape[1]] = part.numpy()
+        return scores
+
+    def figures(self, answers: FloatArray, examples: Examples) -> Figures:
+        right = answers.argmax(axis=1) == examples.targets if len(answers) else np.zeros(0)
+        return {"accuracy": float(np.mean(right)) if len(right) else 0.0}
+
+    def figure_names(self, examples: Examples) -> Collection[str]:
+        return ("accuracy",)
+
+    def dev_loss(self, answers: FloatArray, examples: Examples) -> float:
+        return mean_loss(answers, self.wanted(examples))
 
 
 class ChoiceBatch(NamedTuple):

@@ -21,11 +21,12 @@ from polyseme.data.examples import Examples, texts_of
 from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
+from polyseme.learn.frozen import FrozenTexts, StandardisedVectors
 from polyseme.learn.goals import Classes, check_classes, gold_labels, softmax
 from polyseme.learn.learning import HeadedNetwork, Learning, output_layer
 from polyseme.learn.metrics import classification, confusion, per_label
 from polyseme.learn.modules import fill, weights
-from polyseme.learn.readers import FrozenTexts, Reader, StandardisedVectors
+from polyseme.learn.prepared import Reader
 from polyseme.options import make_options
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.store.folder import Parts

@@ -21,12 +21,12 @@ from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TextError
 from polyseme.interfaces import Progress
+from polyseme.learn.frozen import standardise
 from polyseme.learn.goals import Goal, targets_of
 from polyseme.learn.learning import Held, Learning
 from polyseme.learn.metrics import Figures, check_metric
 from polyseme.learn.modules import segmentation_of
-from polyseme.learn.prepared import PreparedInputs
-from polyseme.learn.readers import InputReader, standardise
+from polyseme.learn.prepared import InputReader, PreparedInputs
 from polyseme.store.model import About, Model
 from polyseme.tasks.options import TaskOptions, head_options, held_out_share
 from polyseme.training.loop import fit

@@ -41,7 +41,7 @@ from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.learn.goals import Choices, Classes, ClassLoss, Goal, Scale, mean_loss
+from polyseme.learn.goals import Classes, ClassLoss, Goal, mean_loss
 from polyseme.learn.learning import Held, Learning
 from polyseme.learn.metrics import Figures
 from polyseme.learn.options import LabelOptions, TuningOptions
@@ -49,6 +49,8 @@ from polyseme.learn.pieces import PieceBatch, PieceNet
 from polyseme.learn.prepared import PreparedInputs
 from polyseme.neural.layers import StochasticAnswer
 from polyseme.store.model import About
+from polyseme.tasks.choice import Choices
+from polyseme.tasks.pair import Scale
 from polyseme.text.strings import well_formed
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.loop import fit

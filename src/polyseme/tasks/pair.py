@@ -4,27 +4,43 @@ siamese    u, v = f(first), f(second);  [u; v; |u - v|; u∗v] → layers      f
 cosine     cos(u, v) as the score, f a Transformer that learns: Reimers & Gurevych, "Sentence-BERT", 2019
 matching   arc1, arc2, cnn-sm, bi-cnn, mpcnn: networks that compare the texts inside (sentences/matching.py)
 cross      a Transformer that reads both texts as one input; GPT in its paper's forms, with its own loss next to
+
+A score r between two integers is learned as the sparse distribution of Tai et al. (2015) over the integers of its
+scale, p(⌊r⌋) = ⌊r⌋ + 1 - r and p(⌊r⌋ + 1) = r - ⌊r⌋, by its divergence; the answer is Σ k p_k. Or as one number, by its
+squared error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray
+from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.data.examples import Examples
-from polyseme.errors import OptionError
-from polyseme.learn.goals import Classes, Scale, classes_or_scale, restored, softmax
+from polyseme.data.labels import MOST_STEPS, scale_steps, spread
+from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.interfaces import SentenceEncoder
+from polyseme.learn.goals import Classes, Goal, softmax
+from polyseme.learn.inputs import Inputs
 from polyseme.learn.learning import HeadedNetwork, answers_of, output_layer
+from polyseme.learn.metrics import PRIMARY, Figures, scores
 from polyseme.learn.modules import fill, weights
-from polyseme.learn.readers import Reader, TextPair, pairs_of
+from polyseme.learn.pairs import Cross, FrozenPairs, Matching, Siamese, TextPair, cosine, pairs_of
+from polyseme.learn.prepared import Learner, Reader
+from polyseme.sentences.learned import LearnedEncoder
+from polyseme.sentences.matching import check_filters, new_matcher
+from polyseme.sentences.transformer import SentenceTransformer, to_tune
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.classify import class_report
-from polyseme.tasks.heads import pair_reader, restored_pairs
+from polyseme.tasks.heads import frozen_encoder, learner, one_transformer, tuned, tunes_texts
 from polyseme.tasks.model import (
     Prediction,
     TaskModel,
@@ -34,7 +50,8 @@ from polyseme.tasks.model import (
     tell_odd_labels,
     tell_unknown_labels,
 )
-from polyseme.tasks.options import CosineOptions, PairOptions, TaskOptions, head_options
+from polyseme.tasks.options import CosineOptions, CrossOptions, MatchingOptions, PairOptions, TaskOptions, head_options
+from polyseme.text.segment import Segmentation
 from polyseme.training.run import Run
 
 if TYPE_CHECKING:
@@ -157,3 +174,124 @@ def begin_as_scale(output: nn.Sequential) -> None:
     dropout.p = 0.0
     layer.weight.fill_(5.0)
     layer.bias.fill_(-2.0)
+
+
+# ---- scores
+
+
+class Scale(Goal):
+    """A score from ``low`` to ``high``."""
+
+    primary = PRIMARY["scores"]
+
+    def __init__(self, low: float, high: float, regression: str) -> None:
+        self.low, self.high = low, high
+        self.steps = scale_steps(low, high)
+        self.distributed = regression == "distribution" and 1 < len(self.steps) <= MOST_STEPS
+        self.n_outputs = len(self.steps) if self.distributed else 1
+
+    @classmethod
+    def of(cls, examples: Examples, regression: str) -> Scale:
+        """The scale of the scores of these examples."""
+        low, high = float(np.min(examples.targets)), float(np.max(examples.targets))
+        if low == high:
+            raise TrainingError(f"all scores of {examples.path} are {low:g}: there is nothing to learn")
+        return cls(low, high, regression)
+
+    def wanted(self, examples: Examples) -> NDArray[np.float32]:
+        return np.asarray(examples.targets, dtype=np.float32)
+
+    def loss(self, outputs: Tensor, wanted: NDArray[Any]) -> Tensor:
+        if not self.distributed:
+            shares = torch.from_numpy((wanted - self.low) / max(self.high - self.low, 1e-6)).to(outputs.device)
+            return F.mse_loss(torch.sigmoid(outputs[:, 0]), shares, reduction="sum")
+        distributions = torch.from_numpy(spread(wanted, self.steps)).to(outputs.device)
+        return F.kl_div(torch.log_softmax(outputs, dim=1), distributions, reduction="sum")
+
+    def values(self, answers: FloatArray) -> FloatArray:
+        """The score of each row."""
+        if self.distributed:
+            return np.asarray(softmax(answers) @ self.steps, dtype=np.float32)
+        return np.asarray(self.low + (self.high - self.low) / (1 + np.exp(-answers[:, 0])), dtype=np.float32)
+
+    def figures(self, answers: FloatArray, examples: Examples) -> Figures:
+        return scores(np.asarray(examples.targets, dtype=np.float64).tolist(), self.values(answers).tolist())
+
+    def figure_names(self, examples: Examples) -> Collection[str]:
+        return scores([], [])
+
+    def dev_loss(self, answers: FloatArray, examples: Examples) -> float:
+        return float(self.loss(torch.from_numpy(answers), self.wanted(examples))) / max(len(answers), 1)
+
+    def parts(self) -> Parts:
+        return Parts({"scale": np.array([self.low, self.high])}, {})
+
+
+def classes_or_scale(examples: Examples, options: Any) -> Classes | Scale:
+    """What the labels of the examples ask for."""
+    return Scale.of(examples, options.regression) if examples.scored else Classes.of(examples, options)
+
+
+def restored(parts: Parts, options: Any) -> Classes | Scale:
+    """The goal that ``parts`` kept."""
+    scale = parts.tensors.get("scale")
+    if scale is not None and scale.shape == (2,) and np.isfinite(scale).all():
+        return Scale(float(scale[0]), float(scale[1]), options.regression)
+    if len(parts.tables.get("labels", [])) < 2:
+        raise FormatError("the model folder was altered: it has neither labels nor a scale")
+    return Classes(parts.tables["labels"])
+
+
+# ---- heads
+
+
+def pair_reader(
+    head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], about: About, settings: Any, **cross: Any
+) -> Reader:
+    """What reads pairs for a head; ``cross`` are further arguments of ``Cross``."""
+    if isinstance(settings, CrossOptions):
+        return Cross(one_transformer(encoders, "cross", "both texts"), settings, **cross)
+    if isinstance(settings, CosineOptions):
+        if not tunes_texts(encoders, settings):
+            raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")
+        return Siamese(tuned(to_tune(encoders[0], settings, about), settings), cosine)
+    texts = [first for first, _ in pairs] + [second for _, second in pairs]
+    if isinstance(settings, MatchingOptions):
+        return _matching(head, texts, encoders, about, settings)
+    frozen = frozen_encoder(encoders, settings)
+    return FrozenPairs(frozen) if frozen is not None else Siamese(learner(head, texts, encoders, about, settings))
+
+
+def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross: Any) -> Reader:
+    """The reader that ``parts`` kept."""
+    if isinstance(settings, MatchingOptions):
+        inputs = Inputs.from_parts(settings, parts, about.segmentation or Segmentation())
+        matcher = new_matcher(head, inputs.module.dim, settings)
+        fill(matcher, parts, "net.")
+        return Matching(inputs, matcher)
+    encoder = parts.models.get("encoder")
+    if isinstance(settings, CrossOptions):
+        if not isinstance(encoder, TransformerEncoder):
+            raise FormatError("the model folder was altered: it has no Transformer in encoder/")
+        return Cross(encoder, settings, **cross)
+    if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own next to it
+        if isinstance(encoder, SentenceTransformer) and isinstance(settings, CosineOptions):
+            return Siamese(tuned(encoder, settings), cosine)
+        if isinstance(encoder, (SentenceTransformer, LearnedEncoder)):
+            return Siamese(tuned(encoder, settings) if isinstance(encoder, SentenceTransformer) else Learner(encoder))
+    if not isinstance(encoder, SentenceEncoder):
+        raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
+    reader = FrozenPairs(encoder)
+    fill(reader.standardised, parts, "net.")
+    return reader
+
+
+def _matching(head: str, texts: Sequence[Any], encoders: Sequence[Any], about: About, settings: Any) -> Matching:
+    check_filters(head, settings.filters)
+    segmentation = about.segmentation or Segmentation()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        inputs = Inputs.of(segmentation.token_lists(texts), encoders, segmentation, settings)
+        if inputs.module.beside:
+            raise OptionError(f"{head} has no hidden states to add an encoder to: use elmo_at=input")
+        return Matching(inputs, new_matcher(head, inputs.module.dim, settings))

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import Ints
-from polyseme.data.examples import Examples, Passage
+from polyseme.data.examples import Examples
+from polyseme.data.rows import Passage
 from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress
 from polyseme.learn.goals import Goal

@@ -27,7 +27,7 @@ from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
-from polyseme.data.examples import Passage
+from polyseme.data.rows import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, silent
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.arrays import FloatArray
-from polyseme.data.examples import Passage
+from polyseme.data.rows import Passage
 from polyseme.learn.inputs import sentence_numbers
 from polyseme.text.segment import Segmentation
 from polyseme.text.spacing import token_spans

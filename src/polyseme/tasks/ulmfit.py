@@ -29,7 +29,7 @@ from polyseme.learn.inputs import Inputs, PreparedTexts
 from polyseme.learn.learning import Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens, copied, segmentation_of
 from polyseme.learn.options import InputOptions, TuningOptions
-from polyseme.learn.readers import Reader
+from polyseme.learn.prepared import Reader
 from polyseme.neural.layers import max_over, mean_over
 from polyseme.options import make_options
 from polyseme.sentences.learned import EncoderNet
