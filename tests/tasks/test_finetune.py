@@ -18,7 +18,8 @@ from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import silent
 from polyseme.learn.options import TuningOptions
-from polyseme.sentences.transformer import Dense, SentenceTransformer, TunedTexts, to_tune
+from polyseme.sentences.transformer import SentenceTransformer, TunedTexts, to_tune
+from polyseme.sentences.vector_layers import Dense
 from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
 from polyseme.text.corpus import Corpus
 

@@ -46,11 +46,11 @@ class StandardisedVectors(nn.Module):
         return (x - self.mean) / self.deviation
 
 
-def standardise(net: nn.Module, prepared: PreparedInputs) -> None:
-    """Let frozen vectors have the mean 0 and the deviation 1 in these inputs, where a net standardises any."""
+def standardise(net: nn.Module, vectors: FloatArray) -> None:
+    """Let these vectors, of the training inputs, have the mean 0 and the deviation 1 where a net standardises any."""
     for module in net.modules():
-        if isinstance(module, StandardisedVectors) and prepared.vectors is not None:
-            module.measure(prepared.vectors)
+        if isinstance(module, StandardisedVectors):
+            module.measure(vectors)
 
 
 class FrozenNet(nn.Module):

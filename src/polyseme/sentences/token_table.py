@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError
 from polyseme.interfaces import Sentence, SentenceEncoder, tokens_given
+from polyseme.neural.weights import arrays_of
 from polyseme.options import option
-from polyseme.sentences.transformer import Step, describe, steps_of, weights_of
+from polyseme.sentences.vector_layers import Step, describe, steps_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.spacing import joined
@@ -79,7 +81,7 @@ class TokenTable(Model, SentenceEncoder):
     def parts(self) -> Parts:
         """The vectors, the tokenizer's files and the steps."""
         steps = json.dumps({"steps": [describe(step) for step in self.steps]}, indent=1).encode()
-        tensors = {"rows": self.rows, **weights_of(self.steps)}
+        tensors = {"rows": self.rows, **arrays_of(nn.ModuleList(self.steps))}
         return Parts(tensors, files={"steps.json": steps, **self.pieces.files()})
 
     @classmethod

@@ -138,7 +138,8 @@ class TaskModel(Model, ABC):
         metric = self.options.metric or self.goal.primary
         check_metric(metric, self.goal.figure_names(train if dev is None else dev))
         prepared = self.prepare(train, progress)
-        standardise(self.net, prepared)
+        if prepared.vectors is not None:
+            standardise(self.net, prepared.vectors)
         held = Held(dev, self.prepare(dev, progress)) if dev is not None and len(dev) else None
         wanted = self.goal.wanted(train)
         return Learning(

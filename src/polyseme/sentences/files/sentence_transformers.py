@@ -19,14 +19,12 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding
 from polyseme.sentences.token_table import TokenTable, TokenTableOptions
-from polyseme.sentences.transformer import (
-    ACTIVATIONS,
-    POOLINGS,
+from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
+from polyseme.sentences.vector_layers import (
+    STEP_ACTIVATIONS,
     Dense,
     Norm,
     Normalise,
-    SentenceTransformer,
-    SentenceTransformerOptions,
     Step,
     Truncate,
     describe,
@@ -209,8 +207,8 @@ def _check_input(place: Path) -> dict[str, Any]:
 def _dense(place: Path) -> dict[str, Any]:
     settings = _check_input(place)
     activation = str(settings.get("activation_function", "Tanh")).rpartition(".")[2]
-    if activation not in ACTIVATIONS or settings.get("use_residual"):
-        kind = activation if activation not in ACTIVATIONS else "use_residual"
+    if activation not in STEP_ACTIVATIONS or settings.get("use_residual"):
+        kind = activation if activation not in STEP_ACTIVATIONS else "use_residual"
         raise FormatError(f"{place / 'config.json'}: a dense layer of an unsupported type ({kind})")
     out = settings.get("out_features")
     if not isinstance(out, int) or out < 1:
