@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.data.choices import ChoiceLayout, detect_choices, read_choices
 from polyseme.data.columns import SCORES, Columns, Template, choose, plain_name
 from polyseme.data.conll import Conll, check_detected, detect_conll, read_conll
@@ -156,7 +156,7 @@ class RowCollector:
         self.unanswered = 0  # questions without a field for answers
         self.labels = Labels()
         self.rows: Rows = LabelledRows("texts")
-        self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.order: Ints = np.zeros(0, dtype=np.int64)
         self._how, self._unlabelled = request.table, request.unlabelled
         self._scored = request.template.scored if request.template and self._how.scored is None else self._how.scored
         self._bad = BadRows(source, self._how.errors)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.data.choices import ChoiceLayout
 from polyseme.data.columns import Template
 from polyseme.data.detect import KINDS, SAYS, DetectedFile, Request, RowCollector, detect
@@ -69,7 +70,7 @@ class Examples(Sequence[Row]):
     def __init__(
         self,
         rows: Rows,
-        order: NDArray[np.int64],
+        order: Ints,
         *,
         kind: str,
         path: Path,
@@ -220,12 +221,12 @@ class Examples(Sequence[Row]):
         for fold in range(n):
             yield self.subset(np.flatnonzero(places != fold)), self.subset(np.flatnonzero(places == fold))
 
-    def _strata(self) -> NDArray[np.int64]:
+    def _strata(self) -> Ints:
         """Each row's class number; all 0 if there are no classes."""
         classes = isinstance(self._rows, LabelledRows) and not self.scored and bool(self.labels)
         return np.asarray(self.targets if classes else np.zeros(len(self)), dtype=np.int64)
 
-    def _groups(self) -> NDArray[np.int64]:
+    def _groups(self) -> Ints:
         groups = self._rows.groups()
         return np.arange(len(self)) if groups is None else np.asarray(groups, dtype=np.int64)[self._order]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.data.detect import Request, detect
 from polyseme.data.statistics import held_out_rows
 from polyseme.data.tables import BadRows, Lines, plain_text, read_rows
@@ -50,7 +50,7 @@ class Parallel(Sequence[tuple[str, str]]):
         self.path = path
         self.segmentations = segmentations  # of the source and of the target
         self._sides = sides
-        self._order: NDArray[np.int64] = np.arange(len(sides[0]))
+        self._order: Ints = np.arange(len(sides[0]))
         self._source: dict[str, Any] = {}
 
     @classmethod
@@ -108,7 +108,7 @@ class Parallel(Sequence[tuple[str, str]]):
         held_out = held_out_rows(np.zeros(len(self), dtype=np.int64), everything, share, seed)
         return self._part(self._order[~held_out]), self._part(self._order[held_out])
 
-    def _part(self, order: NDArray[np.int64]) -> Self:
+    def _part(self, order: Ints) -> Self:
         part = copy(self)
         part._order = order
         for counted in ("fingerprint", "facts"):

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.text.strings import Strings
 
 Label = str | float
-Numbers = NDArray[np.int64] | NDArray[np.float64]
+Numbers = Ints | NDArray[np.float64]
 _BETWEEN = "\0"  # separates the parts of a row; texts contain no NUL
 
 
@@ -91,7 +92,7 @@ class Rows(ABC):
         """A group number for each row, such as the number of its passage; None if every row is its own group."""
         return None
 
-    def digest(self, order: NDArray[np.int64]) -> str:
+    def digest(self, order: Ints) -> str:
         """The SHA-256 of the rows in this order."""
         digest = hashlib.sha256()
         for i in order.tolist():
@@ -117,7 +118,7 @@ class LabelledRows(Rows):
         """Add a row; ``finish`` sets its label later."""
         self._append(texts)
 
-    def finish(self, values: Sequence[str] | Sequence[float], of_row: NDArray[np.int64]) -> None:
+    def finish(self, values: Sequence[str] | Sequence[float], of_row: Ints) -> None:
         """Set every row's label; ``of_row`` indexes ``values``. Strings become sorted classes, floats scores."""
         if len(values) and isinstance(values[0], float):
             self.targets, self.names = np.array(values, dtype=np.float64)[of_row], None
@@ -220,7 +221,7 @@ class ChoiceRows(Rows):
         self._append([question, *alternatives])
 
     @property
-    def rights(self) -> NDArray[np.int64]:
+    def rights(self) -> Ints:
         """The number of the right alternative of each row; -1 if it is not known."""
         return np.array(self._rights, dtype=np.int64)
 

@@ -32,14 +32,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import Ints
 
-def spelling_maxima(
-    letters: NDArray[np.int64], lengths: NDArray[np.int64], slots: int, table: Tensor, convolutions: nn.ModuleList
-) -> Tensor:
+
+def spelling_maxima(letters: Ints, lengths: Ints, slots: int, table: Tensor, convolutions: nn.ModuleList) -> Tensor:
     """Character ids ``(W, C)`` of words with ``lengths (W,)`` → maxima over all windows ``(W, filters)``, plus biases.
 
     Words are padded to ``slots`` characters. ``table (A, d)`` holds the character embeddings, that of padding last.
@@ -67,8 +66,8 @@ class _SpellingMaxima(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        letters: NDArray[np.int64],
-        lengths: NDArray[np.int64],
+        letters: Ints,
+        lengths: Ints,
         slots: int,
         padding: int,
         table: Tensor,
@@ -128,7 +127,7 @@ def _by_offset(weight: Tensor) -> Tensor:
     return weight.permute(2, 1, 0).contiguous()
 
 
-def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _by_reach(letters: Ints) -> tuple[Ints, Ints, Ints]:
     """The distinct characters by decreasing last position; ``letters (W, C)`` as indices into them; these positions.
 
     The last column is padding, which occurs at every later position too.
@@ -145,7 +144,7 @@ def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     return distinct[order], rank[local], reach[order]
 
 
-def _first_rows(reach: NDArray[np.int64], width: int) -> list[int]:
+def _first_rows(reach: Ints, width: int) -> list[int]:
     """The first row of each offset's products, and the end: offset j needs the characters that occur at j or later."""
     return [0, *np.cumsum(np.searchsorted(-reach, -np.arange(width), side="right")).tolist()]
 

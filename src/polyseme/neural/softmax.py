@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyseme.arrays import Ints
 from polyseme.errors import OptionError
 
 POWER = 0.75  # probabilities are proportional to count^POWER, flatter than the counts
@@ -47,7 +48,7 @@ class SampledClasses:
 class ClassSampler:
     """Draws the classes for the softmax of a batch."""
 
-    def __init__(self, counts: NDArray[np.int64], negatives: int) -> None:
+    def __init__(self, counts: Ints, negatives: int) -> None:
         """``counts`` are the counts of every class in the training text; about ``negatives`` classes are drawn."""
         self.counts = counts
         frequency = np.maximum(np.asarray(counts, dtype=np.float64), 1)
@@ -74,7 +75,7 @@ class ClassSampler:
         drawn = np.sort(order[np.floor(ends) > np.floor(ends - chance)])
         return SampledClasses(torch.from_numpy(drawn), torch.from_numpy(np.log(self.chance[drawn])))
 
-    def draw(self, targets: NDArray[np.int64], random: np.random.Generator) -> SampledClasses:
+    def draw(self, targets: Ints, random: np.random.Generator) -> SampledClasses:
         """Classes for a batch with these ``targets``."""
         drawn = np.flatnonzero(random.random(len(self.chance), dtype=np.float32) < self.chance)
         classes = np.union1d(drawn, targets)

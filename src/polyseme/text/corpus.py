@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.folders import OpenFolder
 from polyseme.disk.mapped import watching
@@ -65,7 +66,7 @@ class Corpus:
     def _read_arrays(self, folder: OpenFolder) -> None:
         path = folder.path
         self._words = WordLines(folder.file("words.txt").mapped(np.uint8), where=str(path / "words.txt"))
-        self.all_counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)
+        self.all_counts: Ints = folder.file("counts.i64").mapped(np.int64)
         self.n_vocabulary: int = folder.found["vocabulary"]
         words = len(self._words)
         if words != len(self.all_counts) or not 0 <= self.n_vocabulary <= words:
@@ -242,7 +243,7 @@ class Corpus:
         return pieces
 
     @cached_property
-    def sentence_documents(self) -> NDArray[np.int64]:
+    def sentence_documents(self) -> Ints:
         """For every sentence, the number of its document."""
         sizes = np.diff(self.document_offsets)
         return np.repeat(np.arange(self.n_documents, dtype=np.int64), sizes)

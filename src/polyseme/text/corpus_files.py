@@ -140,7 +140,7 @@ class CorpusBuilder:
         for start in range(0, len(tags), CHUNK):
             self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
 
-    def _add_structure(self, counted: CountedBlock, ends: NDArray[np.int64]) -> None:
+    def _add_structure(self, counted: CountedBlock, ends: Ints) -> None:
         documents = counted.documents.astype(np.int64)
         if self.breaks and len(ends) and (not len(documents) or documents[0]):
             documents = np.concatenate([np.zeros(1, np.int64), documents])
@@ -162,7 +162,7 @@ class CorpusBuilder:
     def _write_places(self, name: str, places: NDArray[Any]) -> None:
         self.files[name].write(np.ascontiguousarray(places, dtype=np.int64).data)
 
-    def counted(self) -> NDArray[np.int64]:
+    def counted(self) -> Ints:
         """The count of each word, by its number."""
         counts = np.zeros(self.n_words, dtype=np.int64)
         self.files["ids.i32"].flush()
@@ -192,7 +192,7 @@ class CorpusBuilder:
         size = int(np.searchsorted(-counts, -min_count, side="right"))
         self._describe(size if max_size is None else min(size, max_size), sources)
 
-    def _write_words(self, order: NDArray[np.int64]) -> None:
+    def _write_words(self, order: Ints) -> None:
         data = np.frombuffer(self.words, dtype=np.uint8)
         ends = np.flatnonzero(data == ord("\n")) + 1
         sizes = np.diff(ends, prepend=0)
@@ -201,7 +201,7 @@ class CorpusBuilder:
                 numbers = order[start : start + WORDS]
                 file.write(gathered(data, ends[numbers] - sizes[numbers], sizes[numbers]).data)
 
-    def _renumber(self, order: NDArray[np.int64]) -> None:
+    def _renumber(self, order: Ints) -> None:
         """Renumber with plain reads and writes: a memory map's pages would count as memory of this process."""
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.errors import FormatError
 from polyseme.text.segment import has_han
 
@@ -27,7 +28,7 @@ class Vocabulary:
     The id of a word is its position; every id from ``len(vocabulary)`` on is a word outside the vocabulary.
     """
 
-    def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
+    def __init__(self, words: list[str], counts: Ints) -> None:
         self.words = words
         self.counts = np.asarray(counts, dtype=np.int64)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 
 END_OF_SENTENCE = "</s>"
 BLOCK = 1 << 15  # words whose n-grams are in memory at a time
@@ -73,7 +73,7 @@ class Subwords:
     kept: dict[int, int] | None = None
     whole: str = END_OF_SENTENCE
 
-    def ids(self, word: str) -> NDArray[np.int64]:
+    def ids(self, word: str) -> Ints:
         """Row numbers of the word's n-grams; a row may be repeated."""
         if self.maxn <= 0 or not self.n_buckets or word == self.whole:
             return np.empty(0, dtype=np.int64)
@@ -105,7 +105,7 @@ class Subwords:
             block /= (1 + add_rows(rows, offsets, self._rows_of(hashes), block))[:, None].astype(np.float32)
         return vectors
 
-    def _rows_of(self, hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    def _rows_of(self, hashes: NDArray[np.uint32]) -> Ints:
         """The rows of hashed n-grams; -1 if the bucket was pruned."""
         buckets = (hashes % np.uint32(self.n_buckets)).astype(np.int64)
         if self.kept is None:

@@ -49,7 +49,7 @@ class Cooccurrence:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def indices(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def indices(self, start: int = 0, stop: int | None = None) -> tuple[Ints, Ints]:
         """Row and column indices of the pairs ``start:stop``."""
         from polyseme.words.kernels.cells import CELL_BITS, TILE, TILE_BITS
 
@@ -68,7 +68,7 @@ def count_pairs(
     harmonic: bool,
     memory: int,
     progress: Progress,
-    stretches: NDArray[np.int64] | None = None,
+    stretches: Ints | None = None,
 ) -> Cooccurrence:
     """Count the pairs of a corpus, or of its ``stretches`` (n, 2) only, with ``memory`` megabytes for the table."""
     from polyseme.words.kernels.cells import EMPTY, count_some_pairs

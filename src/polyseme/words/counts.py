@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import best_places
+from polyseme.arrays import Ints, best_places
 from polyseme.errors import FormatError, TrainingError, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -55,7 +55,7 @@ class Pairs(NamedTuple):
     Each pair is stored once for both orders and takes eight bytes. Counts are exact up to 2²⁴ and rounded beyond.
     """
 
-    starts: NDArray[np.int64]  # (V + 1,)
+    starts: Ints  # (V + 1,)
     columns: NDArray[np.int32]  # (P,)
     sums: NDArray[np.float32]  # (P,)
 

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import FormatError, OptionError, TrainingError, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -282,7 +282,7 @@ def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) ->
     return InputRows(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scales(sizes, options.compose)), buckets
 
 
-def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
+def scales(sizes: Ints, compose: str) -> FloatArray:
     """The factors by which sums of these many rows are multiplied."""
     power = {"sum": 0.0, "mean": -1.0, "root": -0.5}[compose]
     return np.asarray(np.maximum(sizes, 1) ** power, dtype=np.float32)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray, main_directions
+from polyseme.arrays import FloatArray, Ints, main_directions
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, Layers
 from polyseme.options import option
@@ -85,7 +85,7 @@ class _Means:
         self.mean = np.zeros((n_words, dim), dtype=np.float32)
         self.weight = np.zeros(n_words, dtype=np.int64)
 
-    def add(self, words: NDArray[np.int64], sums: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
+    def add(self, words: Ints, sums: NDArray[np.float64], weights: Ints) -> None:
         """Add ``sums`` (n, D) over ``weights`` vectors of n distinct words: m += (Σ - n·m) / n_so_far."""
         self.weight[words] += weights
         before = self.mean[words].astype(np.float64)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.errors import TrainingError, as_given
 from polyseme.interfaces import Progress
 from polyseme.machine import cores
@@ -63,7 +64,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.int64]:
+def chunk_bounds(offsets: Ints, size: int = CHUNK) -> Ints:
     """Positions that cut a text into chunks of about ``size`` words, between sentences unless one is very long."""
     n = int(offsets[-1])
     wanted = np.arange(0, n, size, dtype=np.int64)
@@ -139,7 +140,7 @@ class Epochs:
     further values for the learning curve, besides the loss of the epoch.
     """
 
-    bounds: NDArray[np.int64]
+    bounds: Ints
     epochs: int
     lr: float
     threads: int

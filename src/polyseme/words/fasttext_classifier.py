@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import OptionError, TrainingError
 from polyseme.options import option
 from polyseme.store.model import About
@@ -143,8 +143,8 @@ def _logistic(scores: FloatArray) -> FloatArray:
 class Texts:
     """Texts as word numbers; each ends in </s>, as fastText reads a line."""
 
-    offsets: NDArray[np.int64]  # of the texts, into numbers
-    numbers: NDArray[np.int64]  # of words
+    offsets: Ints  # of the texts, into numbers
+    numbers: Ints  # of words
     words: list[str]  # each once
 
     @classmethod
@@ -190,11 +190,11 @@ class TextReader:
                 places[bucket] = row
         self.places = places
 
-    def rows(self, lists: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def rows(self, lists: Sequence[Sequence[str]]) -> tuple[Ints, NDArray[np.int32]]:
         """The rows of tokenised texts: offsets of each text, and row numbers."""
         return self.rows_of(Texts.of(lists))
 
-    def rows_of(self, texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def rows_of(self, texts: Texts) -> tuple[Ints, NDArray[np.int32]]:
         """The same for texts whose words are already numbered."""
         from polyseme.words.kernels.classify import text_rows
 
@@ -212,7 +212,7 @@ class TextReader:
     def _is_label(self, word: str) -> bool:
         return word in self.labels or (word.startswith(LABEL) and word not in self.index)
 
-    def _rows_of_words(self, words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _rows_of_words(self, words: list[str]) -> tuple[Ints, Ints]:
         rows, ends = [], [0]
         for word in words:
             number = self.index.get(word)
@@ -288,7 +288,7 @@ def _settled(options: SupervisedOptions, texts: Texts, vocabulary: Vocabulary) -
 
 
 def _learned(
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     rows: NDArray[np.int32],
     labels: NDArray[np.int32],
     names: Vocabulary,

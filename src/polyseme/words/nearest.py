@@ -13,9 +13,8 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 
 _BLOCK = 8192  # rows per matrix product: 8192 × 32 queries × 4 bytes = 1 MB
 _PENDING = 128  # candidates per query before all but the best are dropped and the bar is raised
@@ -48,9 +47,7 @@ def squared_lengths(rows: Rows) -> FloatArray:
     return squares
 
 
-def nearest_rows(
-    rows: Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
-) -> tuple[NDArray[np.int64], FloatArray]:
+def nearest_rows(rows: Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int) -> tuple[Ints, FloatArray]:
     """For each unit vector in ``questions`` (q, d), the ``rows`` (n, d) with the greatest cosine, best first.
 
     Returns row numbers and cosines, both (q, min(topn, n)); among equal cosines the lower row comes first. Rows with
@@ -68,7 +65,7 @@ def nearest_rows(
     return best_of_blocks(blocks, len(questions), min(topn, len(rows)))
 
 
-def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) -> tuple[NDArray[np.int64], FloatArray]:
+def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) -> tuple[Ints, FloatArray]:
     """Row numbers and scores, both (q, topn), of the highest scores in consecutive blocks (b, q)."""
     best, start = _Best(n_questions, topn), 0
     for scores in blocks:
@@ -91,7 +88,7 @@ class _Best:
     def __init__(self, questions: int, k: int) -> None:
         self.shape = (questions, k)
         self.bar = np.full(questions, -np.inf, dtype=np.float32)  # what a score must reach
-        self.parts: list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]] = []
+        self.parts: list[tuple[Ints, Ints, FloatArray]] = []
         self.pending = 0
 
     def offer(self, scores: FloatArray, start: int) -> None:
@@ -107,7 +104,7 @@ class _Best:
         if start == 0 or self.pending > _PENDING * questions:
             self._thin()
 
-    def table(self) -> tuple[NDArray[np.int64], FloatArray]:
+    def table(self) -> tuple[Ints, FloatArray]:
         """Row numbers and scores, both (q, k), best first."""
         question, rank = self._thin()
         _, place, score = self.parts[0]
@@ -115,7 +112,7 @@ class _Best:
         places[question, rank], scores[question, rank] = place, score
         return places, scores
 
-    def _thin(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _thin(self) -> tuple[Ints, Ints]:
         """Drop all but the k best of each query and raise its bar to the k-th; return the queries and ranks kept."""
         if not self.parts:
             self.parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]

@@ -57,7 +57,7 @@ class NnlmNet(nn.Module):
 class HuffmanPaths:
     """The inner nodes on the path to each class, for hierarchical softmax."""
 
-    def __init__(self, counts: NDArray[np.int64]) -> None:
+    def __init__(self, counts: Ints) -> None:
         from polyseme.words.kernels.huffman import huffman_tree
 
         order = np.argsort(-counts, kind="stable")
@@ -106,7 +106,7 @@ class NnlmTask(BatchTask):
         module: NnlmNet,
         training: WordStream,
         held_out: WordStream,
-        counts: NDArray[np.int64],
+        counts: Ints,
         options: NnlmOptions,
     ) -> None:
         self.module, self.options, self.training, self.held_out = module, options, training, held_out

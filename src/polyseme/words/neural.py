@@ -125,9 +125,7 @@ class NeuralVectors(WordVectors):
     by_class: ClassVar[tuple[str, ...]] = ("words.weight",)  # weights with a row for each word and special
     module: Any
 
-    def __init__(
-        self, vocabulary: Vocabulary, module: nn.Module, *, options: Any, about: About, counts: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, module: nn.Module, *, options: Any, about: About, counts: Ints) -> None:
         self.module: Any = module.eval()
         vectors = self.module.words.weight.detach().numpy()[: len(vocabulary)]
         super().__init__(vocabulary, vectors, options=options, about=about)
@@ -188,7 +186,7 @@ class NeuralVectors(WordVectors):
         return cls(vocabulary, module, options=options, about=about, counts=np.asarray(counts, dtype=np.int64))
 
 
-def class_counts(vocabulary: Vocabulary, stream: NDArray[np.int32], start: WordVectors | None) -> NDArray[np.int64]:
+def class_counts(vocabulary: Vocabulary, stream: NDArray[np.int32], start: WordVectors | None) -> Ints:
     """The counts of all words, then of unknown words and of boundaries in the stream and in that of an older model."""
     specials = [int((stream == number).sum()) for number in range(len(vocabulary), len(vocabulary) + SPECIALS)]
     older = start.class_counts[-SPECIALS:] if isinstance(start, NeuralVectors) else 0

@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyseme.arrays import best_places
+from polyseme.arrays import Ints, best_places
 from polyseme.interfaces import LanguageModel, Sentence, WordLosses
 from polyseme.options import option
 from polyseme.store.model import About
@@ -138,9 +137,7 @@ class Nnlm(Trainable, NeuralVectors, LanguageModel):
         return HuffmanPaths(self.class_counts) if self.options.softmax == "hierarchical" else None
 
 
-def _of_another_tree(
-    start: WordVectors, plan: WordPlan, counts: NDArray[np.int64], options: NnlmOptions
-) -> tuple[str, ...]:
+def _of_another_tree(start: WordVectors, plan: WordPlan, counts: Ints, options: NnlmOptions) -> tuple[str, ...]:
     """The weights that an older model has for the nodes of another Huffman tree, or for classes instead of nodes."""
     from polyseme.words.networks import HuffmanPaths
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import FormatError
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -44,8 +44,8 @@ class SparseRows:
     @overload
     def __getitem__(self, rows: int) -> FloatArray: ...
     @overload
-    def __getitem__(self, rows: slice | NDArray[np.int64]) -> SparseRows: ...
-    def __getitem__(self, rows: int | slice | NDArray[np.int64]) -> FloatArray | SparseRows:
+    def __getitem__(self, rows: slice | Ints) -> SparseRows: ...
+    def __getitem__(self, rows: int | slice | Ints) -> FloatArray | SparseRows:
         """One row as a plain vector, (D,), or several rows as ``SparseRows``."""
         if isinstance(rows, (int, np.integer)):
             if not -len(self) <= rows < len(self):

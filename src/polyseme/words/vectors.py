@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme import interfaces
-from polyseme.arrays import FloatArray, best_places, unit_rows
+from polyseme.arrays import FloatArray, Ints, best_places, unit_rows
 from polyseme.errors import FormatError, OptionError, PolysemeError, UnknownWord
 from polyseme.interfaces import check_query
 from polyseme.options import option
@@ -80,7 +80,7 @@ class Candidates(NamedTuple):
 
     rows: Rows  # (n, D)
     inverse_norms: FloatArray  # (n,)
-    numbers: NDArray[np.int64] | None  # their row numbers in the whole matrix; None: the first n
+    numbers: Ints | None  # their row numbers in the whole matrix; None: the first n
 
 
 @dataclass(frozen=True)

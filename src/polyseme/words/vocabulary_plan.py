@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
 from polyseme.errors import TrainingError, as_given
 from polyseme.store.model import Model
 from polyseme.text.corpus import Corpus
@@ -20,7 +21,7 @@ class WordPlan:
 
     vocabulary: Vocabulary
     numbers: NDArray[np.int32]  # corpus word -> its index in the vocabulary; len(vocabulary) if it is not in it
-    old_rows: NDArray[np.int64]  # vocabulary word -> its row in the older model, or -1
+    old_rows: Ints  # vocabulary word -> its row in the older model, or -1
 
 
 def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Vocabulary:
@@ -59,7 +60,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
     return WordPlan(vocabulary, numbers, old_rows)
 
 
-def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
+def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[Vocabulary, Ints]:
     counts = dict(zip(old.words, old.counts.tolist(), strict=True))
     more = dict(zip(everything.words, everything.counts.tolist(), strict=True))
     merged = {word: count + more.get(word, 0) for word, count in counts.items()}
@@ -103,7 +104,7 @@ def older_output(start: WordVectors) -> NDArray[np.float32] | None:
     return None if other else start.output
 
 
-def carried_over(target: NDArray[np.float32], old_rows: NDArray[np.int64], source: NDArray[np.float32] | None) -> None:
+def carried_over(target: NDArray[np.float32], old_rows: Ints, source: NDArray[np.float32] | None) -> None:
     """Copy the rows of the older matrix to the new rows of their words; ``target`` may be padded."""
     if source is not None:
         known = old_rows >= 0

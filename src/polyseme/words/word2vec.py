@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import FormatError, OptionError, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -185,7 +185,7 @@ def one_row_each(n_words: int) -> InputRows:
     return InputRows(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32), one)
 
 
-def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
+def random_rows(rows: int, dim: int, seed: int, spread: float, used: Ints | None = None) -> FloatArray:
     """Random rows, uniform in ±spread/dim, padded for the compiled code; if ``used`` is given, other rows are zero."""
     from polyseme.words.kernels.rows import padded
 
@@ -199,7 +199,7 @@ def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.
     return matrix
 
 
-def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
+def keep_chances(counts: Ints, sample: float) -> NDArray[np.uint32]:
     """The probability that a word of frequency f is kept, times 2³²: √(sample/f) + sample/f, as in word2vec.c."""
     if sample == 0:
         return np.full(len(counts), 0xFFFFFFFF, dtype=np.uint32)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.disk.atomic import new_file
 from polyseme.disk.binary import BinaryReader
 from polyseme.disk.files import open_for_reading, open_for_writing
@@ -129,12 +129,12 @@ class FastTextFile:
 
     settings: FastTextSettings
     words: list[str]
-    counts: NDArray[np.int64]
+    counts: Ints
     own: FloatArray  # (V, D)
     buckets: FloatArray  # (B, D): the input matrix is own above buckets
     output: FloatArray
     labels: list[str] = field(default_factory=list)
-    label_counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    label_counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_tokens: int = 0
     kept: dict[int, int] | None = None  # bucket → row after the words', where buckets were pruned
     end_is_whole: bool = True  # whether </s> has no n-grams; before version 11 it had some

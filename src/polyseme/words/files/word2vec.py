@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.disk.atomic import new_file
 from polyseme.disk.files import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
@@ -107,7 +106,7 @@ def _read_compiled(block: bytes, dim: int, first_line: int, where: str) -> tuple
     return _words(block, bounds), rows
 
 
-def _words(block: bytes, bounds: NDArray[np.int64]) -> list[str]:
+def _words(block: bytes, bounds: Ints) -> list[str]:
     return [decoded(block[start:end]) for start, end in bounds[:, :2].tolist()]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, F, below
 
 TILE_BITS = 9
@@ -52,7 +52,7 @@ def _add(keys: NDArray[np.uint64], sums: NDArray[np.float64], key: np.uint64, we
 @njit(nogil=True, cache=True)
 def count_some_pairs(
     ids: NDArray[np.int32],
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     numbers: NDArray[np.int32],
     n_words: int,
     begin: int,
@@ -147,8 +147,8 @@ def _update(
 def train_glove_tiles(
     keys: NDArray[np.uint64],
     sums: FloatArray,
-    bounds: NDArray[np.int64],
-    tiles: NDArray[np.int64],
+    bounds: Ints,
+    tiles: Ints,
     tiles_per_row: int,
     mirrored: bool,
     words: FloatArray,
@@ -233,8 +233,8 @@ def _step(
 def train_wordrank_tiles(
     keys: NDArray[np.uint64],
     coefficients: FloatArray,
-    bounds: NDArray[np.int64],
-    tiles: NDArray[np.int64],
+    bounds: Ints,
+    tiles: Ints,
     tiles_per_row: int,
     words: FloatArray,
     contexts: FloatArray,
@@ -269,7 +269,7 @@ def train_wordrank_tiles(
 
 
 @njit(nogil=True, cache=True)
-def hinge_ranks(scores: FloatArray, asked: NDArray[np.int64], ranks: NDArray[np.float64]) -> None:
+def hinge_ranks(scores: FloatArray, asked: Ints, ranks: NDArray[np.float64]) -> None:
     """ranks[k] = Σ_c' max(0, 1 - s_c + s_c') over all contexts c', including c = asked[k]; scores (contexts,).
 
     Contexts are sorted into the intervals between the thresholds s_c - 1 and summed up from the highest: one binary

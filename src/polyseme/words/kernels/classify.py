@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.predict import Tree
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, Alias, F, draw, next_random, prefetch_row
 
@@ -17,17 +17,17 @@ _WORD_PRIME = np.uint64(116049371)  # fastText's hash of several words
 
 @njit(nogil=True, cache=True)
 def text_rows(
-    words: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    word_offsets: NDArray[np.int64],
-    word_rows: NDArray[np.int64],
+    words: Ints,
+    offsets: Ints,
+    word_offsets: Ints,
+    word_rows: Ints,
     hashes: NDArray[np.uint32],
     word_ngrams: int,
     n_words: int,
     n_buckets: int,
     places: NDArray[np.int32],
     into: NDArray[np.int32],
-) -> NDArray[np.int64]:
+) -> Ints:
     """Write the rows of each text (those of its words, then of its word n-grams) to ``into``; return their offsets.
 
     Text t is ``words[offsets[t]:offsets[t + 1]]``; the rows of a word and of its character n-grams are
@@ -58,7 +58,7 @@ def text_rows(
 
 
 @njit(nogil=True, cache=True)
-def mean_rows(rows: NDArray[np.int32], offsets: NDArray[np.int64], inputs: FloatArray, means: FloatArray) -> None:
+def mean_rows(rows: NDArray[np.int32], offsets: Ints, inputs: FloatArray, means: FloatArray) -> None:
     """Set ``means`` (texts, D) to the mean of each text's rows; zeros for a text without any."""
     for t in range(len(offsets) - 1):
         n = offsets[t + 1] - offsets[t]
@@ -76,8 +76,8 @@ def mean_rows(rows: NDArray[np.int32], offsets: NDArray[np.int64], inputs: Float
 @njit(**FAST)
 def train_texts(
     rows: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    order: NDArray[np.int64],
+    offsets: Ints,
+    order: Ints,
     labels: NDArray[np.int32],
     loss_kind: int,
     negative: int,

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.predict import AHEAD, PIECE, Text, contrast, draw_others, skipgram_pairs, stage, unstage
 from polyseme.words.kernels.rows import (
     FAST,
@@ -58,7 +58,7 @@ def predict_from_windows(
     before: FloatArray,
     rows: FloatArray,
     logits: FloatArray,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> float:
     """Predict each centre word from the mean of its document and window (dm), or train its pairs (dbow-words)."""
@@ -166,7 +166,7 @@ def predict_from_places(
     table: FloatArray,
     hidden: FloatArray,
     side: FloatArray,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> float:
     """Predict each centre word from the concatenated vectors of its document and a full window (dm-concat).
@@ -311,7 +311,7 @@ def _dbow(
     document: int,
     rows: FloatArray,
     logits: FloatArray,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> float:
     width = outputs.shape[1] // LANES
@@ -348,7 +348,7 @@ def _share(
     other: NDArray[np.int32],
     state: NDArray[np.uint64],
     half: int,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> int:
     """Choose the next words (up to ``together``, all different) and their negative samples; return the word count."""

@@ -6,12 +6,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.predict import Tree
 
 
 @njit(nogil=True, cache=True)
-def _parents(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], FloatArray]:
+def _parents(counts: Ints) -> tuple[NDArray[np.int32], FloatArray]:
     """The parent of every leaf and inner node, and which child of it the node is. Node n + i is the i-th inner node.
 
     Words are sorted by descending count and inner nodes are created by ascending weight, so the two lightest nodes are
@@ -39,7 +39,7 @@ def _parents(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], FloatArray]:
 
 
 @njit(nogil=True, cache=True)
-def _depths(parent: NDArray[np.int32], n: int) -> NDArray[np.int64]:
+def _depths(parent: NDArray[np.int32], n: int) -> Ints:
     depth = np.zeros(len(parent), np.int64)
     for node in range(len(parent) - 2, -1, -1):  # a parent comes after its children
         depth[node] = depth[parent[node]] + 1
@@ -47,9 +47,7 @@ def _depths(parent: NDArray[np.int32], n: int) -> NDArray[np.int64]:
 
 
 @njit(nogil=True, cache=True)
-def _paths(
-    parent: NDArray[np.int32], side: FloatArray, offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], FloatArray]:
+def _paths(parent: NDArray[np.int32], side: FloatArray, offsets: Ints) -> tuple[NDArray[np.int32], FloatArray]:
     n = len(offsets) - 1
     nodes = np.empty(offsets[n], np.int32)
     signs = np.empty(offsets[n], np.float32)
@@ -63,7 +61,7 @@ def _paths(
     return nodes, signs
 
 
-def huffman_tree(counts: NDArray[np.int64]) -> Tree:
+def huffman_tree(counts: Ints) -> Tree:
     """The tree for words with these counts, which are in descending order."""
     parent, side = _parents(np.ascontiguousarray(counts, dtype=np.int64))
     depths = _depths(parent, len(counts))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words import nearest
 
 _BLOCK = 2048  # rows per matrix product: 2048 × 32 queries × 4 bytes = 256 KB, which fits in the cache
@@ -18,7 +17,7 @@ _BLOCK = 2048  # rows per matrix product: 2048 × 32 queries × 4 bytes = 256 KB
 
 def nearest_rows(
     rows: nearest.Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
-) -> tuple[NDArray[np.int64], FloatArray]:
+) -> tuple[Ints, FloatArray]:
     """Same as ``nearest.nearest_rows``, which is called if the rows are sparse."""
     if not isinstance(rows, np.ndarray):
         return nearest.nearest_rows(rows, inverse_norms, questions, topn)
@@ -36,7 +35,7 @@ def _search(
     rows: FloatArray,
     inverse_norms: FloatArray,
     across: FloatArray,
-    places: NDArray[np.int64],
+    places: Ints,
     cosines: FloatArray,
     block: int,
 ) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
+
 
 @njit(cache=True, nogil=True)
 def _mixed(h: np.uint32, byte: np.uint8) -> np.uint32:
@@ -15,8 +17,8 @@ def _mixed(h: np.uint32, byte: np.uint8) -> np.uint32:
 
 @njit(cache=True, nogil=True)
 def _hashes(
-    data: NDArray[np.uint8], bounds: NDArray[np.int64], minn: int, maxn: int, marked: bool, into: NDArray[np.uint32]
-) -> NDArray[np.int64]:
+    data: NDArray[np.uint8], bounds: Ints, minn: int, maxn: int, marked: bool, into: NDArray[np.uint32]
+) -> Ints:
     """Write the n-gram hashes of each spelling ``data[bounds[i]:bounds[i + 1]]`` to ``into``; return their offsets.
 
     If ``marked``, the first and last characters are boundary marks, which are not n-grams by themselves. If ``into``
@@ -46,9 +48,7 @@ def _hashes(
     return offsets
 
 
-def ngram_hashes(
-    spellings: list[bytes], minn: int, maxn: int, *, marked: bool
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def ngram_hashes(spellings: list[bytes], minn: int, maxn: int, *, marked: bool) -> tuple[Ints, NDArray[np.uint32]]:
     """Offsets and hashes; spelling i has ``hashes[offsets[i]:offsets[i + 1]]``, in fastText's order."""
     data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
     bounds = np.zeros(len(spellings) + 1, np.int64)
@@ -59,9 +59,7 @@ def ngram_hashes(
 
 
 @njit(cache=True, nogil=True)
-def add_rows(
-    rows: NDArray[np.float32], offsets: NDArray[np.int64], ids: NDArray[np.int64], vectors: NDArray[np.float32]
-) -> NDArray[np.int64]:
+def add_rows(rows: NDArray[np.float32], offsets: Ints, ids: Ints, vectors: NDArray[np.float32]) -> Ints:
     """Add the rows ``ids[offsets[i]:offsets[i + 1]]`` to vector i, skipping ids of -1; return how many were added."""
     found = np.zeros(len(vectors), np.int64)
     for i in range(len(vectors)):

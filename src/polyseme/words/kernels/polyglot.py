@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.rows import FAST, INLINE, F, below
 
 FARTHEST = F(7.9053111)  # beyond it tanh is ±1 in float32
@@ -43,7 +43,7 @@ def tanh_all(values: FloatArray) -> None:
 
 
 @njit(**INLINE)
-def find_window(stream: NDArray[np.int32], place: int, radius: int, boundary: int, window: NDArray[np.int64]) -> None:
+def find_window(stream: NDArray[np.int32], place: int, radius: int, boundary: int, window: Ints) -> None:
     """Fill ``window`` with the words up to ``radius`` before and after ``place``; boundaries outside the sentence."""
     window[radius] = stream[place]
     for side in (-1, 1):
@@ -57,7 +57,7 @@ def find_window(stream: NDArray[np.int32], place: int, radius: int, boundary: in
 @njit(**FAST)
 def rank_windows(
     stream: NDArray[np.int32],
-    places: NDArray[np.int64],
+    places: Ints,
     n_words: int,
     words: FloatArray,
     inner: FloatArray,

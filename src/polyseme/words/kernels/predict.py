@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.words.kernels.rows import (
     FAST,
     INLINE,
@@ -39,7 +39,7 @@ class Text(NamedTuple):
     """A corpus, and how its words map to the vocabulary."""
 
     ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]  # of sentences, into ids
+    offsets: Ints  # of sentences, into ids
     keep: NDArray[np.uint32]  # id -> probability of being kept, times 2³²; 0 outside the vocabulary
     numbers: NDArray[np.int32]  # id -> index in the vocabulary
 
@@ -47,7 +47,7 @@ class Text(NamedTuple):
 class InputRows(NamedTuple):
     """Input rows of each word, ``ids[offsets[w]:offsets[w + 1]]``; its hidden vector is their sum times ``scale``."""
 
-    offsets: NDArray[np.int64]
+    offsets: Ints
     ids: NDArray[np.int32]
     scale: FloatArray  # (V,)
 
@@ -55,7 +55,7 @@ class InputRows(NamedTuple):
 class Tree(NamedTuple):
     """The inner nodes on the path from the root to each word; the sign (1 or -1) is the side the path takes."""
 
-    offsets: NDArray[np.int64]
+    offsets: Ints
     nodes: NDArray[np.int32]
     signs: FloatArray
     depth: int  # of the deepest word
@@ -134,12 +134,12 @@ def train_chunk(
 def _train_sentence(
     words: NDArray[np.int32],
     n: int,
-    inputs_offsets: NDArray[np.int64],
+    inputs_offsets: Ints,
     inputs_ids: NDArray[np.int32],
     inputs_scale: FloatArray,
     threshold: NDArray[np.uint32],
     other: NDArray[np.int32],
-    tree_offsets: NDArray[np.int64],
+    tree_offsets: Ints,
     tree_nodes: NDArray[np.int32],
     tree_signs: FloatArray,
     window: int,
@@ -155,7 +155,7 @@ def _train_sentence(
     before: FloatArray,
     rows: FloatArray,
     logits: FloatArray,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> tuple[float, int]:
     ring, width = 2 * window + 1, inputs.shape[1] // LANES
@@ -237,7 +237,7 @@ def _gather(
     centre: int,
     last: int,
     ring: int,
-    inputs_offsets: NDArray[np.int64],
+    inputs_offsets: Ints,
     hidden: FloatArray,
     width: int,
 ) -> None:
@@ -274,11 +274,11 @@ def _spread(first: int, centre: int, last: int, ring: int, hidden: FloatArray, w
 @njit(**INLINE)
 def _way_to(
     centre: int,
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     nodes: NDArray[np.int32],
     node_signs: FloatArray,
     half: int,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> int:
     """Hierarchical softmax: set the targets to the inner nodes above the centre word; return their number."""
@@ -297,7 +297,7 @@ def contrast(
     other: NDArray[np.int32],
     state: NDArray[np.uint64],
     half: int,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> int:
     """Negative sampling: set the targets to the centre word and ``negative`` other, distinct words; return how many."""
@@ -315,7 +315,7 @@ def draw_others(
     other: NDArray[np.int32],
     state: NDArray[np.uint64],
     half: int,
-    targets: NDArray[np.int64],
+    targets: Ints,
     signs: FloatArray,
 ) -> None:
     """Append ``negative`` samples to the first ``n_words`` targets; all differ: a row staged twice loses an update."""
@@ -333,9 +333,7 @@ def draw_others(
 
 
 @njit(**INLINE)
-def stage(
-    outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
-) -> None:
+def stage(outputs: FloatArray, targets: Ints, half: int, n_rows: int, width: int, rows: FloatArray) -> None:
     for j in range(n_rows):
         start, target = np.uint64(j) * ROW, targets[half, j]
         for d in range(LANES * width):
@@ -343,9 +341,7 @@ def stage(
 
 
 @njit(**INLINE)
-def unstage(
-    outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
-) -> None:
+def unstage(outputs: FloatArray, targets: Ints, half: int, n_rows: int, width: int, rows: FloatArray) -> None:
     for j in range(n_rows):
         start, target = np.uint64(j) * ROW, targets[half, j]
         for d in range(LANES * width):
@@ -356,7 +352,7 @@ def unstage(
 def _enter(
     word: int,
     slot: int,
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     ids: NDArray[np.int32],
     scales: FloatArray,
     inputs: FloatArray,
@@ -383,7 +379,7 @@ def _enter(
 def _leave(
     word: int,
     slot: int,
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     ids: NDArray[np.int32],
     inputs: FloatArray,
     width: int,
