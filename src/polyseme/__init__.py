@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyseme import (
     extras,
-    forks,  # noqa: F401 - registers what a forked process needs
+    machine,  # noqa: F401 - registers what a forked process needs
     old_names,
 )
 from polyseme.errors import PolysemeError
