@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.processes import run_command
 
 from polyseme.api import train
 from polyseme.errors import FormatError, OptionError
@@ -69,7 +70,7 @@ def test_what_cannot_be_served_is_one_line(shelf: Path, arguments: list[str], me
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         filled = [a.format(shelf=shelf, taken=taken.getsockname()[1]) for a in arguments]
-        done = subprocess.run(command(*filled), capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+        done = run_command("serve", *filled, text=True)
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
