@@ -323,11 +323,11 @@ def plan_fit(
     reading = {name: options.pop(name) for name in list(options) if name in known}
     checked: Any = make_options(_named(row.options), options)
     given_encoders = [] if encoder is None else list(encoder) if isinstance(encoder, (list, tuple)) else [encoder]
-    encoders = [load(one) if isinstance(one, (str, Path)) else one for one in given_encoders]
+    encoders = [load(given) if isinstance(given, (str, Path)) else given for given in given_encoders]
     prints = [
         getattr(getattr(encoder, "about", None), "fingerprint", "")
-        or (model_fingerprint(one) if isinstance(one, (str, Path)) else "")
-        for encoder, one in zip(encoders, given_encoders, strict=True)
+        or (model_fingerprint(given) if isinstance(given, (str, Path)) else "")
+        for encoder, given in zip(encoders, given_encoders, strict=True)
     ]
     examples: Any = read_data(task, row.learns_from, train, reading, progress)
     held: Any = None

@@ -93,5 +93,5 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name.replace('_', ' ')} {plain(each)}" for name, each in value.items())
+        return ", ".join(f"{name.replace('_', ' ')} {plain(part)}" for name, part in value.items())
     return ", ".join(map(plain, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -118,7 +118,7 @@ def _file(content: tuple[bytes, str]) -> Response:
 
 def _page_files() -> dict[str, tuple[bytes, str]]:
     root = resources.files("polyseme.serve") / "page"
-    found: dict[str, tuple[bytes, str]] = {}
+    files: dict[str, tuple[bytes, str]] = {}
     folders = [("", root)]
     while folders:
         prefix, folder = folders.pop()
@@ -128,5 +128,5 @@ def _page_files() -> dict[str, tuple[bytes, str]]:
             else:
                 suffix = Path(entry.name).suffix
                 kind = _TYPES.get(suffix) or mimetypes.guess_type(entry.name)[0] or "application/octet-stream"
-                found[prefix + entry.name] = (entry.read_bytes(), kind)
-    return found
+                files[prefix + entry.name] = (entry.read_bytes(), kind)
+    return files

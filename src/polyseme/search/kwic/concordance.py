@@ -107,8 +107,8 @@ def association(observed: Counts, in_corpus: Counts, window: int, n_tokens: int,
     cells = ((o, w * c / n), (w - o, w * (n - c) / n), (c - o, (n - w) * c / n), (n - w - c + o, (n - w) * (n - c) / n))
     total = np.zeros_like(o)
     for seen, chance in cells:
-        some = (seen > 0) & (chance > 0)
-        total[some] += seen[some] * np.log(seen[some] / chance[some])
+        positive = (seen > 0) & (chance > 0)
+        total[positive] += seen[positive] * np.log(seen[positive] / chance[positive])
     return {
         "expected": expected,
         "loglik": np.sign(o - expected) * 2 * np.maximum(total, 0),
@@ -181,29 +181,33 @@ def concordance(
 ) -> Concordance:
     """Look for a query. ``tag`` keeps the hits whose first word has such a tag (``n``, ``n*``)."""
     corpus.watch.check()
-    found = Concordance(corpus, query, find(corpus, query, mode, seconds=seconds))
-    return found if tag is None else found.with_tag(tag)
+    hits = Concordance(corpus, query, find(corpus, query, mode, seconds=seconds))
+    return hits if tag is None else hits.with_tag(tag)
 
 
 class Concordance:
     """All hits of a query, in the order of the text."""
 
-    def __init__(self, corpus: Corpus, query: str, found: Matches) -> None:
-        self.corpus, self.query, self._found = corpus, query, found
-        self.sentences = found.sentences  # (n,)
+    def __init__(self, corpus: Corpus, query: str, matches: Matches) -> None:
+        self.corpus, self.query, self._matches = corpus, query, matches
+        self.sentences = matches.sentences  # (n,)
 
     @cached_property
     def places(self) -> Places:
         """The first word of each hit among those of the corpus, and the one after its last, ``(n, 2)``."""
-        return self._found.spans if self._found.by_words else words_of(self.corpus, self.sentences, self._found.spans)
+        return (
+            self._matches.spans
+            if self._matches.by_words
+            else words_of(self.corpus, self.sentences, self._matches.spans)
+        )
 
     def with_tag(self, tag: str) -> Concordance:
         """The hits whose first word has such a tag: ``n``, or ``n*`` for all that begin so."""
         if self.corpus.tags is None:
             raise OptionError("the corpus has no tags to choose by")
         kept = tags_like(self.corpus, tag)[self.corpus.tags[self._first_words(self.places)]]
-        found = Matches(self.sentences[kept], self._found.spans[kept], self._found.by_words)
-        return Concordance(self.corpus, self.query, found)
+        matches = Matches(self.sentences[kept], self._matches.spans[kept], self._matches.by_words)
+        return Concordance(self.corpus, self.query, matches)
 
     # ---- how often, and where
 
@@ -232,7 +236,8 @@ class Concordance:
     def _repr_html_(self) -> str:
         shown = self.lines(stop=_SHOWN)
         rows = [
-            (one.source, one.text[: one.start], one.text[one.start : one.end], one.text[one.end :]) for one in shown
+            (line.source, line.text[: line.start], line.text[line.start : line.end], line.text[line.end :])
+            for line in shown
         ]
         return rows_table(repr(self), ("source", "left", "match", "right"), rows)
 
@@ -332,24 +337,24 @@ class Concordance:
         bounds = corpus.sentence_offsets[corpus.document_offsets]
         documents = corpus.sentence_documents[self.sentences]
         inside = (tokens >= bounds[documents]) & (tokens < bounds[documents + 1])
-        found = np.full(self.count, _NOTHING, dtype=np.int64)
-        found[inside] = corpus.ids[tokens[inside]]
-        return found
+        words = np.full(self.count, _NOTHING, dtype=np.int64)
+        words[inside] = corpus.ids[tokens[inside]]
+        return words
 
     def _matched(self, hit: int) -> str:
         """What was found, as the corpus has it."""
-        start, end = self._found.spans[hit].tolist()
-        if self._found.by_words:
+        start, end = self._matches.spans[hit].tolist()
+        if self._matches.by_words:
             return "".join(self.corpus.all_words[word] for word in self.corpus.ids[start:end].tolist())
         return decoded(self.corpus, start, end)
 
     def line(self, hit: int) -> Line:
         """One hit in its sentence."""
         corpus, sentence = self.corpus, int(self.sentences[hit])
-        span = self._found.spans[hit : hit + 1]
-        place = span if self._found.by_words else words_of(corpus, self.sentences[hit : hit + 1], span)
+        span = self._matches.spans[hit : hit + 1]
+        place = span if self._matches.by_words else words_of(corpus, self.sentences[hit : hit + 1], span)
         first, behind = (place[0] - corpus.sentence_offsets[sentence]).tolist()
-        if self._found.by_words:
+        if self._matches.by_words:
             words = corpus.token_spans(sentence)
             start, end = words[first][0], words[behind - 1][1]
         else:

@@ -229,9 +229,9 @@ class Index:
     def _state(self, tokens: list[str], place: int, layer: int) -> FloatArray:
         """What the model makes of one token, ``(1, D)``."""
         if layer < self.encoder.n_layers or self._kind in MIXED:
-            found = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
-            if found and found[0].shape[1] == len(self._projections[layer].mean):
-                return found[0][place : place + 1]
+            states = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
+            if states and states[0].shape[1] == len(self._projections[layer].mean):
+                return states[0][place : place + 1]
         raise FormatError(f"{self.path} was built with a different model than the one given now")
 
     def cutoff(self, *, any_word: bool = False) -> float | None:
@@ -320,10 +320,10 @@ class Index:
         if any_word:
             rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
         else:
-            own = self._known_rows(word)
+            of_word = self._known_rows(word)
             origin = self._origin(word, layer)
-            values = short_codes.scores_from(self._codes[layer][own], self._projections[layer], vector, origin)
-            rows = np.arange(own.start, own.stop)
+            values = short_codes.scores_from(self._codes[layer][of_word], self._projections[layer], vector, origin)
+            rows = np.arange(of_word.start, of_word.stop)
         hits: list[Hit] = []
         seen: set[Any] = set()
         for place in best_places(values, min(len(values), topn * _CANDIDATES_PER_HIT)):
@@ -338,18 +338,20 @@ class Index:
                     break
         return hits
 
-    def _among_all(self, vector: FloatArray, own: slice, layer: int, n: int) -> tuple[NDArray[np.int64], FloatArray]:
+    def _among_all(
+        self, vector: FloatArray, of_word: slice, layer: int, n: int
+    ) -> tuple[NDArray[np.int64], FloatArray]:
         """The ``n`` best occurrences of other words, unordered."""
         codes, projection = self._codes[layer], self._projections[layer]
         if self._cells and layer == self.layers[0]:
             rows = self._cells.candidates(vector)
             if len(rows) and (rows[0] < 0 or rows[-1] >= len(self)):
                 raise FormatError(f"{self.path / index_folder.CELLS} was altered: it leads outside the index")
-            rows = rows[(rows < own.start) | (rows >= own.stop)]
+            rows = rows[(rows < of_word.start) | (rows >= of_word.stop)]
             values = short_codes.scores(codes[rows], projection, vector)
         else:
             values = short_codes.scores(codes, projection, vector)
-            values[own] = -np.inf
+            values[of_word] = -np.inf
             rows = np.arange(len(self))
         best = best_places(values, min(n, len(values)))
         return rows[best], values[best]

@@ -55,15 +55,17 @@ def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer:
     clear = silhouettes(vectors, labels)
     scores = _closeness(vectors, labels)
     senses: list[Sense] = []
-    found = WordSenses(word, count, layer, senses, principal_plane(vectors), labels, places, scores, clear, index.hits)
+    word_uses = WordSenses(
+        word, count, layer, senses, principal_plane(vectors), labels, places, scores, clear, index.hits
+    )
     for label in range(int(labels.max()) + 1):
         members = np.flatnonzero(labels == label)
         typical = _typical(index, places, vectors, members, scores + clear)
         hits = index.hits(places[typical], scores[typical])
-        label_words = _label(index, found, hits, label)
+        label_words = _label(index, word_uses, hits, label)
         sure = float(clear[members].mean()) if labels.max() > 0 else None
         senses.append(Sense(len(members) / len(labels), len(members), sure, label_words, hits))
-    return found
+    return word_uses
 
 
 def _closeness(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
@@ -109,12 +111,12 @@ def _readable(tokens: list[str]) -> float:
     return -(2 * lists + 0.3 * short + 0.3 * long)
 
 
-def _label(index: Index, found: WordSenses, typical: list[Hit], label: int) -> list[str]:
+def _label(index: Index, word_uses: WordSenses, typical: list[Hit], label: int) -> list[str]:
     encoder = index.encoder
     if offers_substitutes(encoder):
         places = [(index.corpus.sentence(hit.sentence), hit.token) for hit in typical]
-        return expected_words(index, encoder, found.word, places)[:SUBSTITUTES]
-    return _context_words(index, found.hits, found.labels, label)
+        return expected_words(index, encoder, word_uses.word, places)[:SUBSTITUTES]
+    return _context_words(index, word_uses.hits, word_uses.labels, label)
 
 
 def expected_words(
@@ -129,8 +131,8 @@ def expected_words(
     twice = encoder.language == "both-ways"
     expected: dict[str, float] = defaultdict(float)
     for tokens, position in places:
-        found = encoder.substitutes(tokens, position, topn=_OFFERED)
-        known = {other: p for other, p in found if index.count(other)}
+        offered = encoder.substitutes(tokens, position, topn=_OFFERED)
+        known = {other: p for other, p in offered if index.count(other)}
         lifts = {other: p / index.corpus.count(other) if twice else p for other, p in known.items()}
         total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
@@ -143,12 +145,12 @@ def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], lab
     """Words that occur near this use more often than near the word as a whole."""
     here: Counter[str] = Counter()
     everywhere: Counter[str] = Counter()
-    for hit, own in zip(hits, labels, strict=True):
+    for hit, use in zip(hits, labels, strict=True):
         tokens = index.corpus.sentence(hit.sentence)
         around = {*tokens[max(hit.token - _NEAR, 0) : hit.token], *tokens[hit.token + 1 : hit.token + 1 + _NEAR]}
         around = {other for other in around if other != hit.word and index.count(other)}
         everywhere.update(around)
-        if own == label:
+        if use == label:
             here.update(around)
     share = max(float(np.mean(labels == label)), 1e-12)
     # Signed log-likelihood: often here, and more often than the use's share of the occurrences lets expect.

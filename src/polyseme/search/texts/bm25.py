@@ -44,14 +44,14 @@ class InvertedFile:
             number = self.words.get(word)
             if number is None:
                 continue
-            own = slice(int(self.starts[number]), int(self.starts[number + 1]))
-            places, tf = self.texts[own].astype(np.int64), self.counts[own].astype(np.float64)
+            postings = slice(int(self.starts[number]), int(self.starts[number + 1]))
+            places, tf = self.texts[postings].astype(np.int64), self.counts[postings].astype(np.float64)
             idf = np.log1p((n - len(places) + 0.5) / (len(places) + 0.5))
             texts.append(places)
             parts.append(idf * tf * (K + 1) / (tf + K * (1 - B + B * self.lengths[places] / mean)))
-        found, owner = np.unique(np.concatenate(texts), return_inverse=True)
-        total = np.bincount(owner, weights=np.concatenate(parts), minlength=len(found))
-        return found, total.astype(np.float64)
+        numbers, owner = np.unique(np.concatenate(texts), return_inverse=True)
+        total = np.bincount(owner, weights=np.concatenate(parts), minlength=len(numbers))
+        return numbers, total.astype(np.float64)
 
     def rows(self) -> csr_array:
         """The same the other way round, ``(n, V)``: how often each word occurs in each text."""

@@ -73,7 +73,7 @@ class TextIndexBuilder:
         self._write_vectors(unit_vectors(self.encoder, texts), files)
         coded = [text.encode("utf-8", "replace") for text in texts]
         files[layout.TEXTS].write(b"".join(coded))
-        ends = end + np.cumsum([len(one) for one in coded], dtype=np.int64)
+        ends = end + np.cumsum([len(text_bytes) for text_bytes in coded], dtype=np.int64)
         ends.tofile(files[layout.OFFSETS])
         np.array([self._source_number(unit.source) for unit in batch], dtype=np.int32).tofile(files[layout.SOURCES])
         np.array([unit.line for unit in batch], dtype=np.int64).tofile(files[layout.LINES])

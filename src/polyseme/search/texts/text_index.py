@@ -76,11 +76,11 @@ class TextIndex:
 
     def __init__(self, folder: OpenFolder, model: Any = None) -> None:
         """``model`` encodes queries, and texts that are added; without one, texts are found by words only."""
-        self.path, found = folder.path, folder.found
+        self.path, manifest = folder.path, folder.found
         self.watch = Watch()
-        self.facts: dict[str, Any] = found["facts"]
-        self.sources = [str(name) for name in found["sources"]]
-        self.segmentation = Segmentation.from_json(found["segmentation"], where=self.path / layout.MARKER)
+        self.facts: dict[str, Any] = manifest["facts"]
+        self.sources = [str(name) for name in manifest["sources"]]
+        self.segmentation = Segmentation.from_json(manifest["segmentation"], where=self.path / layout.MARKER)
         whole = all(isinstance(self.facts.get(name), int) for name in ("n_texts", "dim", "probes"))
         if not whole or self.facts.get("search") not in layout.FORMS or self.facts["dim"] < 1:
             raise FormatError(f"{self.path / layout.MARKER} was altered: its facts are incomplete")
@@ -205,14 +205,14 @@ class TextIndex:
             raise OptionError(f"k must be at least 1, not {k}")
         if how == "both":
             depth = max(k, _DEPTH)
-            found = fused([self._by_vectors(query, depth)[0], self._by_words(query, depth)[0]], k)
+            ranking = fused([self._by_vectors(query, depth)[0], self._by_words(query, depth)[0]], k)
         else:
-            found = self._by_vectors(query, k) if how == "vectors" else self._by_words(query, k)
-        texts = [self.text(int(n)) for n in found[0]]
+            ranking = self._by_vectors(query, k) if how == "vectors" else self._by_words(query, k)
+        texts = [self.text(int(n)) for n in ranking[0]]
         words, *cut = self.segmentation.token_lists([query, *texts])  # together: a call costs as much as many texts
         asked = set(words_of(words))
         marks = [self._marks(text, tokens, asked) for text, tokens in zip(texts, cut, strict=True)]
-        hits = zip(found[0].tolist(), found[1].tolist(), texts, marks, strict=True)
+        hits = zip(ranking[0].tolist(), ranking[1].tolist(), texts, marks, strict=True)
         return [self._hit(number, score, text, spans, context) for number, score, text, spans in hits]
 
     def nearest(self, vector: FloatArray, k: int) -> tuple[NDArray[np.int64], FloatArray]:
@@ -278,16 +278,16 @@ def fused(rankings: list[NDArray[np.int64]], k: int) -> tuple[NDArray[np.int64],
     """Reciprocal rank fusion: the best of several rankings together, and Σ 1 / (60 + rank)."""
     places = np.concatenate(rankings)
     scores = np.concatenate([1 / (_FUSED + 1 + np.arange(len(ranking))) for ranking in rankings])
-    found, owner = np.unique(places, return_inverse=True)
-    total = np.bincount(owner, weights=scores, minlength=len(found)).astype(np.float64)
-    best = np.lexsort((found, -total))[:k]
-    return found[best], total[best]
+    numbers, owner = np.unique(places, return_inverse=True)
+    total = np.bincount(owner, weights=scores, minlength=len(numbers)).astype(np.float64)
+    best = np.lexsort((numbers, -total))[:k]
+    return numbers[best], total[best]
 
 
 def cutting(model: Any) -> Segmentation:
     """How texts are cut for a model; by script where it does not say, or by a function that cannot be kept."""
-    own = getattr(model, "segmentation", None)
-    return own if isinstance(own, Segmentation) and own.function is None else Segmentation()
+    segmentation = getattr(model, "segmentation", None)
+    return segmentation if isinstance(segmentation, Segmentation) and segmentation.function is None else Segmentation()
 
 
 def is_text_index(path: str | Path) -> bool:

@@ -47,8 +47,8 @@ WORDS, WORD_STARTS, POSTINGS, COUNTS, LENGTHS = "words.txt", "words.i64", "posti
 FORMS = {"exact": (), "cells": (ROWS, CELLS), "sparse": (COLUMNS, STARTS)}  # how vectors lie, and what that needs
 
 
-def _needs(found: dict[str, Any]) -> list[str]:
-    form = found["facts"].get("search")
+def _needs(manifest: dict[str, Any]) -> list[str]:
+    form = manifest["facts"].get("search")
     whole = [TEXTS, OFFSETS, SOURCES, LINES, VECTORS, WORDS, WORD_STARTS, POSTINGS, COUNTS, LENGTHS]
     return [*whole, *(FORMS.get(form, ()) if isinstance(form, str) else ())]
 
