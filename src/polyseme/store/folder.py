@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.description import sha256
 from polyseme.disk.files import LONGEST_JSON, PlainFile, parse_json
 from polyseme.disk.folders import Manifest, OpenFolder
@@ -114,7 +115,7 @@ def read_curve(folder: OpenFolder) -> list[dict[str, Any]]:
         raise FormatError(f"{file.path} cannot be read: {error}") from None
 
 
-def as_float32(array: NDArray[Any]) -> NDArray[np.float32]:
+def as_float32(array: NDArray[Any]) -> FloatArray:
     """The array itself if it is already float32 (a memory map stays one), otherwise a converted copy."""
     return array if array.dtype == np.float32 else array.astype(np.float32)
 

@@ -30,7 +30,7 @@ from polyseme.training.run import Run
 from polyseme.words.epochs import Pace, available_threads, chunk_bounds, in_threads, preparing, read_only
 from polyseme.words.vocabulary_plan import WordPlan
 
-SortedPairs = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
+SortedPairs = tuple[NDArray[np.uint64], FloatArray]  # sorted pairs and their sums
 
 SLOT_BYTES = 16 * 2  # a slot of the table, and the same again while its pairs are sorted
 
@@ -40,7 +40,7 @@ class Cooccurrence:
     """Sorted pairs (see ``kernels/cells.py``) and their sums; memory-mapped if they were merged on disk."""
 
     keys: NDArray[np.uint64]
-    sums: NDArray[np.float32]
+    sums: FloatArray
     n_words: int
     symmetric: bool
     runs: int = 1

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints, best_places
+from polyseme.arrays import FloatArray, Ints, best_places
 from polyseme.errors import FormatError, TrainingError, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -57,7 +57,7 @@ class Pairs(NamedTuple):
 
     starts: Ints  # (V + 1,)
     columns: NDArray[np.int32]  # (P,)
-    sums: NDArray[np.float32]  # (P,)
+    sums: FloatArray  # (P,)
 
 
 NAMES = ("pair_starts", "pair_columns", "pair_sums")  # of the arrays in a model folder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import TrainingError, as_given
 from polyseme.store.model import Model
 from polyseme.text.corpus import Corpus
@@ -91,20 +91,20 @@ def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
     return start
 
 
-def older_rows(start: WordVectors) -> NDArray[np.float32]:
+def older_rows(start: WordVectors) -> FloatArray:
     """The vectors that the older model has for its words as inputs, (V, D)."""
-    rows: NDArray[np.float32] = getattr(start, "input", start.vectors)
+    rows: FloatArray = getattr(start, "input", start.vectors)
     return rows
 
 
-def older_output(start: WordVectors) -> NDArray[np.float32] | None:
+def older_output(start: WordVectors) -> FloatArray | None:
     """The vectors of its words as predicted, (V, D); None if it predicts labels or the nodes of a tree."""
     kept = start.options
     other = getattr(kept, "architecture", "") == "supervised" or getattr(kept, "loss", "") == "hierarchical"
     return None if other else start.output
 
 
-def carried_over(target: NDArray[np.float32], old_rows: Ints, source: NDArray[np.float32] | None) -> None:
+def carried_over(target: FloatArray, old_rows: Ints, source: FloatArray | None) -> None:
     """Copy the rows of the older matrix to the new rows of their words; ``target`` may be padded."""
     if source is not None:
         known = old_rows >= 0

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.files import open_for_reading
 from polyseme.errors import FormatError
 from polyseme.text.vocabulary import Vocabulary
@@ -85,7 +85,7 @@ class _Array:
     def __setstate__(self, state: Any) -> None:
         self.state = tuple(state)
 
-    def numbers(self) -> NDArray[np.float32]:
+    def numbers(self) -> FloatArray:
         """The array as float32; a shape that does not match the number of bytes is rejected before allocation."""
         _, shape, kind, by_column, data = self.state[:5]
         if not isinstance(kind, _Type) or kind.name not in _NUMBERS or kind.order not in ("<", ">", "=", "|"):
@@ -139,7 +139,7 @@ class _DataOnly(pickle.Unpickler):
         return _ADMITTED[module, name]
 
 
-def _words_and_matrix(found: Any) -> tuple[list[str], NDArray[np.float32]]:
+def _words_and_matrix(found: Any) -> tuple[list[str], FloatArray]:
     if not isinstance(found, (tuple, list)) or len(found) != 2 or not isinstance(found[0], (tuple, list)):
         raise FormatError("it holds something else")
     if not isinstance(found[1], _Array) or not found[1].state:

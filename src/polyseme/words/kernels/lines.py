@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import FloatArray, Ints
 
 _TENS = np.array([float(f"1e{power}") for power in range(61)])
 _NEWLINE = 10
@@ -18,7 +18,7 @@ def _blank(byte: np.uint8) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def parse_lines(data: NDArray[np.uint8], rows: NDArray[np.float32], bounds: Ints) -> int:
+def parse_lines(data: NDArray[np.uint8], rows: FloatArray, bounds: Ints) -> int:
     """Fill ``rows`` and ``bounds`` (line start, word end, line end); return the first line with too few fields, or -1.
 
     A number that cannot be read exactly here becomes NaN.

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import FloatArray, Ints
 
 
 @njit(cache=True, nogil=True)
@@ -59,7 +59,7 @@ def ngram_hashes(spellings: list[bytes], minn: int, maxn: int, *, marked: bool) 
 
 
 @njit(cache=True, nogil=True)
-def add_rows(rows: NDArray[np.float32], offsets: Ints, ids: Ints, vectors: NDArray[np.float32]) -> Ints:
+def add_rows(rows: FloatArray, offsets: Ints, ids: Ints, vectors: FloatArray) -> Ints:
     """Add the rows ``ids[offsets[i]:offsets[i + 1]]`` to vector i, skipping ids of -1; return how many were added."""
     found = np.zeros(len(vectors), np.int64)
     for i in range(len(vectors)):
