@@ -56,6 +56,7 @@ def _short(value: Any) -> str:
 shown = _Line()
 
 
+_AROUND = 12  # characters of the sentence that an excerpt shows to each side
 _COLOURS = ("#0b66ac", "#c1431d", "#237f3a", "#8a4bb0", "#b8860b", "#00838f", "#ad1457", "#5d4037")  # as on the page
 
 
@@ -70,6 +71,13 @@ def rows_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     head = "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in columns) + "</tr></thead>" if columns else ""
     body = "".join("<tr>" + "".join(f"<td>{escape(plain(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<b>{escape(title)}</b><table>{head}<tbody>{body}</tbody></table>"
+
+
+def excerpt(text: str, start: int, end: int) -> str:
+    """``text[start:end]`` in brackets, and what is next to it."""
+    first, last = max(0, start - _AROUND), end + _AROUND
+    before, after = ("…" if first else "") + text[first:start], text[end:last] + ("…" if last < len(text) else "")
+    return f"{before}[{text[start:end]}]{after}"
 
 
 def points_picture(points: Sequence[Sequence[float]], groups: Sequence[int], *, width: int = 360) -> str:

@@ -21,9 +21,11 @@ import os
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
@@ -411,3 +413,12 @@ def _cut(text: str, format: str) -> tuple[int, bool]:
         if ends:
             return ends[-1], whole
     return len(text) - 1, False
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The names of files; those that several folders have, with the folders in which they differ."""
+    parts = [Path(os.path.abspath(path)).parts for path in paths]
+    often = Counter(part[-1] for part in parts)
+    folders = [part[:-1] for part in parts if often[part[-1]] > 1]
+    shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
+    return [part[-1] if often[part[-1]] == 1 else "/".join(part[shared:]) for part in parts]

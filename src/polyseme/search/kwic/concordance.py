@@ -28,13 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.display import rows_table
+from polyseme.display import excerpt, rows_table
 from polyseme.errors import OptionError
 from polyseme.search.kwic.patterns import Matches, Places, decoded, find, tags_like, words_of
-from polyseme.search.occurrences.hits import excerpt
-from polyseme.search.texts.text_units import short_names
 from polyseme.search.word_selection import has_letter
 from polyseme.text.corpus import Corpus
+from polyseme.text.source import short_names
 
 SCORES = ("loglik", "mi", "logdice", "count")
 _AT_ONCE = 1 << 16  # hits

@@ -12,16 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, within_square
-from polyseme.display import points_picture, rows_table
-
-_AROUND = 12  # characters of the sentence that a hit is shown with, to each side
-
-
-def excerpt(text: str, start: int, end: int) -> str:
-    """``text[start:end]`` in brackets, and what is next to it."""
-    first, last = max(0, start - _AROUND), end + _AROUND
-    before, after = ("…" if first else "") + text[first:start], text[end:last] + ("…" if last < len(text) else "")
-    return f"{before}[{text[start:end]}]{after}"
+from polyseme.display import excerpt, points_picture, rows_table
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, principal_plane, unit_rows
+from polyseme.display import excerpt
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, LanguageModel
 from polyseme.search.kwic.concordance import SORTS, Concordance
 from polyseme.search.kwic.patterns import Matches
 from polyseme.search.occurrences.cluster import cluster, silhouettes
-from polyseme.search.occurrences.hits import Hit, Sense, WordSenses, excerpt
+from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
 from polyseme.search.occurrences.sorting import even_sample
 
 if TYPE_CHECKING:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +11,7 @@ from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
-from polyseme.text.source import SourceReader, find_sources
+from polyseme.text.source import SourceReader, find_sources, short_names
 
 UNITS = ("lines", "documents")
 
@@ -84,12 +81,3 @@ def document_names(corpus: Corpus) -> list[str]:
     if len(names) == corpus.n_documents:
         return short_names(names)
     return [Path(names[0]).name if len(names) == 1 else corpus.path.name] * corpus.n_documents
-
-
-def short_names(paths: Sequence[str]) -> list[str]:
-    """The names of files; those that several folders have, with the folders in which they differ."""
-    parts = [Path(os.path.abspath(path)).parts for path in paths]
-    often = Counter(part[-1] for part in parts)
-    folders = [part[:-1] for part in parts if often[part[-1]] > 1]
-    shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
-    return [part[-1] if often[part[-1]] == 1 else "/".join(part[shared:]) for part in parts]
