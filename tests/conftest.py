@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import settings
 
 # Workers that run side by side get a core each, and libraries of linear algebra one thread: the models of tests are so
 # small that threads mostly wait for each other, for fifty times as long as they compute where cores are busy.
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-if WORKER and hasattr(os, "sched_setaffinity"):
-    CORES = sorted(os.sched_getaffinity(0))
+if WORKER and CORES:
     os.sched_setaffinity(0, {CORES[int(WORKER) % len(CORES)]})
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when they are imported
 
@@ -29,6 +30,17 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no test data at {DATA} (POLYSEME_TEST_DATA names another place)")
     return DATA
+
+
+@pytest.fixture(scope="module")
+def every_core() -> Iterator[None]:
+    """Run threads and processes that race each other on all cores."""
+    if CORES:
+        pinned = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, CORES)
+    yield
+    if CORES:
+        os.sched_setaffinity(0, pinned)
 
 
 @pytest.fixture(scope="session")

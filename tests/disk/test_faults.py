@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its faults are 
 
 
 @pytest.fixture(scope="module")
-def campaign() -> dict[str, tuple[int, int, str]]:
+def campaign(every_core: None) -> dict[str, tuple[int, int, str]]:
     """How often each kind of fault was tried and how often something broke, and what the campaign printed."""
     done = subprocess.run([sys.executable, FAULTS, "--short"], capture_output=True, text=True, check=False)
     rows = re.findall(r"^(\S.*?) {2,}([\d,]+) +([\d,]+)  ", done.stdout, flags=re.MULTILINE)

@@ -26,6 +26,8 @@ from polyseme.text.corpus import Corpus
 
 from .conftest import SENTENCES, Counting, make_corpus, make_model, vectors
 
+pytestmark = pytest.mark.usefixtures("every_core")
+
 
 def read_model(path: Path) -> set[str]:
     """The version numbers found in all parts of a model."""

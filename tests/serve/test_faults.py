@@ -17,6 +17,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("faults_server")
 
 
+@pytest.mark.usefixtures("every_core")
 def test_the_server_stands_what_clients_do_to_it(faults: ModuleType, tmp_path: Path) -> None:
     attacks = (faults.forged_headers, faults.bad_questions, faults.mutated_requests, faults.idle_connections)
     found = {one.attack: one for one in faults.campaign(tmp_path, 0.05, {(): (*attacks, faults.slow_requests)})}

@@ -27,6 +27,8 @@ from polyseme.words.vectors import WordVectors
 
 Serving = Callable[..., AbstractContextManager[str]]
 
+pytestmark = pytest.mark.usefixtures("every_core")
+
 
 def write_version(folder: Path, number: int) -> None:
     """Write word vectors, an encoder, a corpus and an index whose words all contain the version number."""

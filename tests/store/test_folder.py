@@ -163,6 +163,7 @@ def test_a_checkpoint_that_was_damaged_or_edited_is_refused_in_one_line(tmp_path
     assert checkpoint.check(resume=True)
 
 
+@pytest.mark.usefixtures("every_core")
 def test_arrays_of_a_checkpoint_may_change_while_it_is_written(tmp_path):
     """Processes that share the weights do not wait for the one that saves them."""
     values, stop = np.zeros(1 << 18), threading.Event()
