@@ -14,6 +14,7 @@ from pathlib import Path
 # The first has no window: it opens a page with a quarter of the work.
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PACKAGES = {"chromium-headless-shell": "a browser", "fonts-noto-cjk": "a Chinese font"}
+OLDER = {"chromium-headless-shell": "chromium"}  # where there is no such package
 
 
 def missing() -> list[str]:
@@ -50,7 +51,7 @@ def main() -> None:
     if not wanted:
         return
     allowed = shutil.which("apt-get") and os.geteuid() == 0
-    if allowed and install(wanted):
+    if allowed and (install(wanted) or install([OLDER.get(name, name) for name in wanted])):
         sys.stdout.write(f"installed {' and '.join(wanted)}\n")
     else:
         what = " and ".join(f"{PACKAGES[name]} ({name})" for name in wanted)

@@ -11,6 +11,8 @@ import io
 import shutil
 from pathlib import Path
 
+from browser import CHROMIUM
+
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
@@ -18,7 +20,7 @@ def picture(url: str, *, width: int, height: int, dark: bool) -> bytes:
     """What a browser shows of the address once the view is ready."""
     from playwright.sync_api import sync_playwright
 
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
         page = browser.new_page(
