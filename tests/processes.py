@@ -135,7 +135,8 @@ def next_process(control: socket.socket) -> Mapping[str, Any] | None:
             line += control.recv(1 << 16)
         request = json.loads(line)
         for name in request["imports"]:
-            import_module(name)
+            with suppress(ImportError):  # the program will say so
+                import_module(name)
         gc.freeze()  # what is shared stays shared
         keeper = os.fork()
         if not keeper:
