@@ -71,9 +71,10 @@ def test_a_worker_s_own_error_is_the_one_that_is_shown():
 def test_ctrl_c_stops_the_workers_and_leaves_a_checkpoint(tmp_path):
     file, pressed_at = tmp_path / "toy.checkpoint", 40
     task = ToyTask(after_step=lambda step: os.kill(os.getppid(), signal.SIGINT) if step == pressed_at else None)
+    others = multiprocessing.active_children()  # those of joblib wait for more work, of tests before this one
     with pytest.raises(KeyboardInterrupt):
         fit(task, ENDLESS, run_at(file))
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= set(others)
     position = Checkpoint(file, {"method": "toy"}).load().state["position"]
     assert pressed_at < position["step"] < 8 * ENDLESS.epochs
 
