@@ -14,15 +14,15 @@ from polyseme.contexts.fine_tuning import begin_tuning, transformer_of
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.tuning import PairReader
 from polyseme.data.examples import Examples
-from polyseme.learn.options import TuningOptions
 from polyseme.learn.pieces import FirstState, PieceBatch
 from polyseme.sentences.transformer import TunedTexts, to_tune
 from polyseme.store.model import About
+from polyseme.tasks.options import LinearOptions
 
 
 def test_its_own_loss_is_that_of_transformers_text_by_text(folders):
     folder = folders("gpt2")
-    tuned = TunedTexts(to_tune(polyseme.load(folder), TuningOptions(max_pieces=64), About()), lm_weight=0.5)
+    tuned = TunedTexts(to_tune(polyseme.load(folder), LinearOptions(max_pieces=64), About()), lm_weight=0.5)
     prepared = tuned.prepare(TEXTS)
     whole = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
     with torch.no_grad():
@@ -37,7 +37,7 @@ def test_its_own_loss_is_that_of_transformers_text_by_text(folders):
 
 def test_a_text_stands_between_the_pieces_of_start_and_end(folders):
     folder = folders("gpt2")
-    tuned = TunedTexts(to_tune(polyseme.load(folder), TuningOptions(max_pieces=16), About()))
+    tuned = TunedTexts(to_tune(polyseme.load(folder), LinearOptions(max_pieces=16), About()))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     for text, ids in zip(TEXTS, tuned.prepare(TEXTS).sequences, strict=True):
         inside = tokenizer(text, add_special_tokens=False)["input_ids"]

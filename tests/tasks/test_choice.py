@@ -110,7 +110,7 @@ def test_a_transformer_scores_the_first_state_of_both_texts_as_transformers_has_
     given = tokenizer([context] * 2, alternatives, padding=True, return_tensors="pt")
     layer = model.net.output[-1]
     with torch.no_grad():
-        logits = bert(**given).last_hidden_state[:, 0] @ layer.weight[0] + layer.bias  # (2,)
+        logits = bert(**given).pooler_output @ layer.weight[0] + layer.bias  # (2,)
     np.testing.assert_allclose(model.probabilities(CASES)[0], torch.softmax(logits, dim=0).numpy(), atol=1e-5)
     for found, loaded in zip(
         model.probabilities(CASES), polyseme.load(tmp_path / "m").probabilities(CASES), strict=True

@@ -8,7 +8,7 @@ import torch
 from tests.tasks.conftest import reviews
 from tests.tasks.test_classify import CountingEncoder
 from tests.tasks.test_pair import pairs
-from transformers import BertConfig, BertModel
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 import polyseme
 from polyseme.api import plan_fit
@@ -17,10 +17,17 @@ from polyseme.contexts.transformer.network import Network
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import silent
-from polyseme.learn.options import TuningOptions
 from polyseme.sentences.transformer import SentenceTransformer, TunedTexts, to_tune
 from polyseme.sentences.vector_layers import Dense
-from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
+from polyseme.tasks.options import (
+    ClassifyOptions,
+    LinearOptions,
+    PairOptions,
+    TagOptions,
+    head_options,
+    held_out_share,
+    tuned_epochs,
+)
 from polyseme.text.corpus import Corpus
 
 SENTENCES = [["房间", "很", "干净", "。"], ["好"], [], ["服务", "unbelievable", "的", "酒店"]]
@@ -122,7 +129,7 @@ def test_pairs_learned_in_a_random_order_are_read_as_the_mean_of_both(bert, tmp_
         states = []
         for ids, types in (pieces.pair(first, second), pieces.pair(second, first)):
             given = {"input_ids": torch.from_numpy(ids)[None], "token_type_ids": torch.from_numpy(types)[None]}
-            states.append(network.whole.base_model(**given).last_hidden_state[:, 0])
+            states.append(network.whole.base_model(**given).pooler_output)
         expected = torch.softmax(model.net.output((states[0] + states[1]) / 2), dim=1)
     np.testing.assert_allclose(found[:1], expected.numpy(), atol=1e-5)
     weight = next(iter(in_order.net.output.parameters()))
@@ -160,7 +167,8 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
     moved = {name for name, tensor in learned.items() if not torch.equal(tensor, given[name])}
     top = max(int(name.split("encoder.layer.")[1].split(".")[0]) for name in given if "encoder.layer." in name)
     assert moved
-    assert all(f"encoder.layer.{top}." in name for name in moved)
+    assert all(f"encoder.layer.{top}." in name or ".pooler." in name for name in moved)
+    assert any(".pooler." in name for name in moved)
 
     own = head_options("classify", model.options, len(texts))
     task = model.learning(texts, None, own, silent)
@@ -171,13 +179,36 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
 
 
 def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert):
-    inner = SentenceTransformer(bert, ("mean",))
+    tuned = {"head": "linear", "encoder_mode": "finetune", **SMALL}
     both = [
-        polyseme.fit("classify", Examples.of(reviews(16)), encoder=one, head="linear", encoder_mode="finetune", **SMALL)
-        for one in (inner, bert)
+        polyseme.fit("classify", Examples.of(reviews(16)), encoder=encoder, pool=pool, **tuned)
+        for encoder, pool in ((SentenceTransformer(bert, ("mean",)), "auto"), (bert, "mean"))
     ]
     lines = [text for text, _ in reviews(4, seed=3)]
     np.testing.assert_allclose(both[0].probabilities(lines), both[1].probabilities(lines), atol=1e-6)
+
+
+def test_a_bert_classifies_by_its_pooler_over_the_first_token_as_transformers_does(bert, shared_data, tmp_path):
+    tuned = {"encoder_mode": "finetune", **SMALL}
+    model = polyseme.fit("classify", Examples.of(reviews(16)), encoder=bert, **tuned)
+    model.save(tmp_path / "m")
+    texts, layer = ["房间很干净。", "服务 unbelievable"], model.output[-1]
+    folder = shared_data / "models" / "hf_tiny" / "bert-tiny-zh"
+    tokenizer, whole = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    whole.load_state_dict(model.encoder.encoder.network.whole.base_model.state_dict())
+    with torch.no_grad():
+        first = whole(**tokenizer(texts, padding=True, return_tensors="pt")).pooler_output
+        expected = torch.softmax(first @ layer.weight.T + layer.bias, dim=1).numpy()
+    for loaded in (model, polyseme.load(tmp_path / "m")):
+        np.testing.assert_allclose(loaded.probabilities(texts), expected, atol=1e-5)
+    by_mean, by_first = (
+        polyseme.fit("classify", Examples.of(reviews(16)), encoder=bert, pool=pool, **tuned).probabilities(texts)
+        for pool in ("mean", "first")
+    )
+    np.testing.assert_allclose(by_first, expected, atol=1e-5)
+    assert not np.allclose(by_mean, expected, atol=1e-3)
+    with pytest.raises(OptionError, match="pool=sif is for a frozen encoder"):
+        polyseme.fit("classify", Examples.of(reviews(16)), encoder=bert, pool="sif", **tuned)
 
 
 def test_vectors_in_training_are_those_of_the_sentence_encoder(bert):
@@ -190,7 +221,7 @@ def test_vectors_in_training_are_those_of_the_sentence_encoder(bert):
 
 
 def test_of_a_long_text_both_ends_are_read(bert):
-    encoder = to_tune(bert, TuningOptions(max_pieces=12), bert.about)
+    encoder = to_tune(bert, LinearOptions(max_pieces=12), bert.about)
     long = "一二三四五六七八九十百千万上下左右大小多少"
     np.testing.assert_allclose(encoder.encode([long]), encoder.encode([long[:5] + long[-5:]]), atol=1e-6)
 

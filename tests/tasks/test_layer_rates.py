@@ -146,7 +146,8 @@ def test_the_layers_of_a_transformer_are_its_blocks_under_a_head_over_words_too(
     n = bert.n_layers - 1
     for name, rate in found.items():
         block = name.partition("encoder.layer.")[2].partition(".")[0]
-        assert rate == 0.5 * 2.0 ** (int(block or -1) + 1 - n), name
+        layer = n - 1 if ".pooler." in name else int(block or -1)  # the pooler is above the top block
+        assert rate == 0.5 * 2.0 ** (layer + 1 - n), name
 
 
 def test_the_layers_of_ulmfit_are_its_lstms():

@@ -195,14 +195,22 @@ class Cross(Reader):
     """
 
     def __init__(
-        self, encoder: TransformerEncoder, options: Any, *, scored: bool = False, keeps: str = "start"
+        self,
+        encoder: TransformerEncoder,
+        options: Any,
+        *,
+        pooled: bool,
+        scored: bool = False,
+        keeps: str = "start",
     ) -> None:
-        """``keeps`` is the end of a first text that stays if it is too long."""
+        """``pooled``: through the pooler. ``keeps`` is the end of a first text that stays if it is too long."""
         self.encoder, self.dim, self.keeps, self.orders = encoder, encoder.dim, keeps, options.orders
         if self.orders == "auto":
             self.orders = "both" if scored and encoder.network.causal else "one"
         self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
-        self.net = CrossNet(FirstState(encoder.network, lm_weight=options.lm_weight), mean=self.orders == "random")
+        self.pooled = pooled
+        first = FirstState(encoder.network, lm_weight=options.lm_weight, pooled=pooled)
+        self.net = CrossNet(first, mean=self.orders == "random")
 
     def prepare(self, inputs: Sequence[TextPair], progress: Progress = silent) -> CrossPairs:
         normalised = self.encoder.segmentation.normalised
@@ -210,7 +218,8 @@ class Cross(Reader):
         return CrossPairs(PairReader(self.runner, self.keeps), pairs, self.orders)
 
     def parts(self) -> Parts:
-        return Parts({}, {}, {}, {"encoder": self.encoder})
+        tensors = {"pooled": np.ones(1, dtype=np.int64)} if self.pooled else {}
+        return Parts(tensors, {}, {}, {"encoder": self.encoder})
 
 
 def _raw(text: Sentence) -> str:

@@ -71,8 +71,12 @@ def surprise(network: Network, top: Tensor, ids: Tensor, lengths: Tensor) -> Ten
 
 
 class FirstState(PieceNet):
-    """The top state at the first token of each input; of a causal network, at the last."""
+    """The top state at the first token of each input, through the network's pooler; of a causal one, at the last."""
+
+    def __init__(self, network: Network, *, lm_weight: float = 0.0, pooled: bool = False) -> None:
+        super().__init__(network, lm_weight=lm_weight)
+        self.pooled = pooled
 
     def forward(self, batch: PieceBatch) -> Encoding:
         states = self.states(batch, first_only=True)
-        return Encoding(states.first, penalty=states.added)
+        return Encoding(self.network.pooled(states.first) if self.pooled else states.first, penalty=states.added)

@@ -10,7 +10,8 @@ where theirs is truncated; ``long_texts="cut"`` truncates it too.
 
 It is fine-tuned with a task on whole batches, with its own pooling and steps, but without a normalisation at their end:
 a layer above vectors of length one would learn slowly. A causal language model reads ``<start> text <end>``, and its
-vector is its last state. If a text has more than ``max_pieces`` tokens, its middle is omitted (Sun et al., "How to
+vector is its last state; the vector of BERT and its kin is the first state through their pooler, as in Devlin et al.,
+"BERT" (2018). If a text has more than ``max_pieces`` tokens, its middle is omitted (Sun et al., "How to
 Fine-Tune BERT for Text Classification?", 2019, found both ends more informative than the beginning alone).
 """
 
@@ -32,8 +33,9 @@ from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tokenizer import Ints
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Layers, Progress, Sentence, SentenceEncoder, silent, tokens_given
 from polyseme.learn.modules import Encoding, copied
 from polyseme.learn.pieces import PieceBatch, PieceNet
@@ -48,6 +50,7 @@ from polyseme.text.spacing import joined
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+POOLER = "pooler"
 # Each (T, D) → (D,): all positions count, including special tokens.
 POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "cls": lambda states: states[0],
@@ -84,15 +87,24 @@ class SentenceTransformerOptions:
 
 
 class Pooling(nn.Module):
-    """Pools the states of all positions into one vector; several modes are concatenated."""
+    """Pools the states of all positions into one vector; several modes are concatenated.
 
-    def __init__(self, modes: Sequence[str], dim: int) -> None:
+    The mode ``pooler`` is the first state through the pooler of the ``network``, as BERT classifies.
+    """
+
+    def __init__(self, modes: Sequence[str], dim: int, network: Network | None = None) -> None:
         super().__init__()
         self.modes, self.dim, self.out = tuple(modes), dim, dim * len(modes)
+        self._network = (network,)  # which is no part of this module
 
     def forward(self, states: Tensor) -> Tensor:
         """``(T, D) -> (D · modes,)``"""
-        return torch.cat([POOLINGS[mode](states) for mode in self.modes])
+        return torch.cat([self._pooled(states) if mode == POOLER else POOLINGS[mode](states) for mode in self.modes])
+
+    def _pooled(self, states: Tensor) -> Tensor:
+        (network,) = self._network
+        assert network is not None
+        return network.pooled(states[0])
 
 
 class SentenceTransformer(Model, SentenceEncoder):
@@ -111,7 +123,7 @@ class SentenceTransformer(Model, SentenceEncoder):
         options: SentenceTransformerOptions | None = None,
         about: About | None = None,
     ) -> None:
-        self.encoder, self.pooling = encoder, Pooling(modes, encoder.dim)
+        self.encoder, self.pooling = encoder, Pooling(modes, encoder.dim, encoder.network)
         self.steps: list[Step] = [step.eval() for step in steps]
         self.options = options or SentenceTransformerOptions()
         self.about = about or About.of(encoder)
@@ -194,7 +206,8 @@ class SentenceTransformer(Model, SentenceEncoder):
         try:
             record = json.loads(parts.files["steps.json"])
             modes, described = record["pooling"], record["steps"]
-            if not modes or not all(mode in POOLINGS for mode in modes):
+            known = POOLINGS if encoder.network.pooler is None else {*POOLINGS, POOLER}
+            if not modes or not all(mode in known for mode in modes):
                 raise KeyError(modes)
             tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
             steps = steps_of(described, encoder.dim * len(modes), tensors)
@@ -216,10 +229,31 @@ def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about
         while steps and isinstance(steps[-1], Normalise):
             steps.pop()
     else:
-        encoder, modes = model, ("lasttoken",) if model.network.causal else ("mean",)
+        encoder, modes = model, (usual_mode(model.network),)
+    if options.pool != "auto":
+        modes = (mode_of(options.pool, encoder.network),)
+        if steps and encoder.dim != model.pooling.out:
+            raise OptionError(
+                f"pool={options.pool} does not fit the layers after this model's own pooling: leave it out"
+            )
     most = min(options.max_pieces, reading.max_pieces or options.max_pieces)
     reading = dataclasses.replace(reading, max_pieces=most, long_texts="ends", marks=encoder.network.causal)
     return SentenceTransformer(encoder, modes, steps, options=reading, about=about)
+
+
+def usual_mode(network: Network) -> str:
+    """How a Transformer that learns is pooled: as it was pre-trained to classify, else the mean."""
+    if network.causal:
+        return "lasttoken"
+    return "mean" if network.pooler is None else POOLER
+
+
+def mode_of(pool: str, network: Network) -> str:
+    """The mode of a pooling that was asked for: mean, max, first or last."""
+    modes = {"mean": "mean", "max": "max", "first": "cls" if network.pooler is None else POOLER, "last": "lasttoken"}
+    if pool not in modes:
+        raise OptionError(f"pool={pool} is for a frozen encoder: one that learns takes {', '.join(modes)}")
+    return modes[pool]
 
 
 class PieceTexts(PreparedInputs):

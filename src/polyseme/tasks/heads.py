@@ -63,7 +63,7 @@ def new_encoder(
     head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, settings: Any
 ) -> LearnedEncoder:
     """A sentence encoder to be learned; linear and mlp are over the plain mean of the tokens' vectors."""
-    if isinstance(settings, LinearOptions) and settings.pool != "mean":
+    if isinstance(settings, LinearOptions) and settings.pool not in ("auto", "mean"):
         raise OptionError(
             f"pool={settings.pool} is for the vectors of one frozen encoder: give it alone, with one of its layers"
         )
@@ -85,10 +85,11 @@ def frozen_encoder(encoders: Sequence[Any], settings: Any) -> SentenceEncoder | 
         return None
     if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and settings.layers == "mix":
         return None
+    pool = "mean" if settings.pool == "auto" else settings.pool
     if isinstance(encoder, ContextEncoder):
         Layers.read(settings.layers, encoder.n_layers)
-        return lift(encoder, "sentences", pool=settings.pool, layers=settings.layers)
-    return lift(encoder, "sentences", pool=settings.pool)
+        return lift(encoder, "sentences", pool=pool, layers=settings.layers)
+    return lift(encoder, "sentences", pool=pool)
 
 
 def tunes_texts(encoders: Sequence[Any], settings: Any) -> bool:

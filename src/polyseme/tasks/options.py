@@ -28,12 +28,18 @@ from polyseme.sentences.options import (
 from polyseme.training.options import TrainingOptions, schedule_option
 from polyseme.words.fasttext_classifier import SupervisedOptions
 
+POOL = "pooling into one vector per text; of a Transformer that learns: mean, max, first or last"
+
 
 @dataclass(frozen=True)
 class LinearOptions(LearnedOptions):
     """A layer over one vector per text."""
 
-    pool: str = option("mean", "pooling of a frozen encoder's token vectors")
+    pool: str = option(
+        "auto",
+        f"{POOL}; auto: mean, and of a Transformer that learns first (BERT's [CLS]) if it has a pooler, or last if it "
+        "reads from left to right",
+    )
 
 
 @dataclass(frozen=True)
@@ -147,12 +153,15 @@ class _Pairs:
 class PairLinearOptions(_Pairs, LinearOptions):
     """A layer over frozen vectors, compared."""
 
+    pool: str = option("mean", POOL)
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
 
 
 @dataclass(frozen=True)
 class PairMlpOptions(_Pairs, LinearOptions):
     """Two layers over frozen vectors, compared."""
+
+    pool: str = option("mean", POOL)
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,7 @@ class CrossOptions(_Pairs, LearnedOptions):
 class CosineOptions(_Pairs, LinearOptions):
     """The cosine of both texts' vectors as their score, under a Transformer that learns (SBERT)."""
 
+    pool: str = option("mean", POOL)
     encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0, maximum=0)
     regression: str = option("mse", "how scores are learned: by regression (cosine)", choices=("mse",))

@@ -250,7 +250,8 @@ def pair_reader(
 ) -> Reader:
     """What reads pairs for a head; ``cross`` are further arguments of ``Cross``."""
     if isinstance(settings, CrossOptions):
-        return Cross(one_transformer(encoders, "cross", "both texts"), settings, **cross)
+        transformer = one_transformer(encoders, "cross", "both texts")
+        return Cross(transformer, settings, pooled=transformer.network.pooler is not None, **cross)
     if isinstance(settings, CosineOptions):
         if not tunes_texts(encoders, settings):
             raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")
@@ -273,7 +274,7 @@ def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross
     if isinstance(settings, CrossOptions):
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        return Cross(encoder, settings, **cross)
+        return Cross(encoder, settings, pooled="pooled" in parts.tensors, **cross)
     if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own next to it
         if isinstance(encoder, SentenceTransformer) and isinstance(settings, CosineOptions):
             return Siamese(tuned(encoder, settings), cosine)

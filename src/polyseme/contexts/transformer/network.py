@@ -61,6 +61,7 @@ class Network(TunableNetwork):
     """A Transformer with its language-model head, if it has one. ``forward`` returns all layers."""
 
     quantised = False  # whether its linear layers compute in int8
+    knows_pooler = True  # whether the weights of its pooler, if it has one, are more than random numbers
     detect: Callable[[TokenBatch], Tensor] | None = None  # gives the languages of a batch that comes without them
 
     def __init__(self, whole: PreTrainedModel) -> None:
@@ -151,7 +152,22 @@ class Network(TunableNetwork):
             if isinstance(module, nn.ModuleList) and module in body and not inner:
                 lists[name] = len(module)
         n = max(lists.values(), default=0)
-        return [tuple(f"{name}.{number}." for name, size in lists.items() if size == n) for number in range(n)]
+        layers = [tuple(f"{name}.{number}." for name, size in lists.items() if size == n) for number in range(n)]
+        if layers and self.pooler is not None:  # it is above the top layer
+            layers[-1] += tuple(f"{name}." for name, module in self.named_modules() if module is self.pooler)
+        return layers
+
+    @property
+    def pooler(self) -> nn.Linear | None:
+        """The layer over the first state, under a tanh, that BERT and its kin learn to classify with; None: none."""
+        pooler = getattr(self.body, "pooler", None) if self.knows_pooler else None
+        layer = getattr(pooler, "dense", pooler)
+        return layer if isinstance(layer, nn.Linear) and layer.weight.shape == (self.dim, self.dim) else None
+
+    def pooled(self, first: Tensor) -> Tensor:
+        """The states of first tokens through the pooler, ``(…, D) -> (…, D)``."""
+        assert self.pooler is not None
+        return torch.tanh(self.pooler(first))
 
     @property
     def tuning_rate(self) -> float:
@@ -330,7 +346,9 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
                 )  # fmt: skip
                 lacking = _lacking(report, whole)
                 if not lacking:
-                    return Network(whole.eval())
+                    network = Network(whole.eval())
+                    network.knows_pooler = not any("pooler" in name for name in report["missing_keys"])
+                    return network
                 problem = f"does not contain the weights its configuration describes: {lacking}"
         except FormatError as error:
             problem = f"cannot be opened as {config.model_type}: {error}"
@@ -346,7 +364,7 @@ def state(network: Network) -> dict[str, Tensor]:
     encoder = f"{network.whole.base_model_prefix}."  # a bare encoder is written without its head's name for them
     for name, tensor in sorted(network.whole.state_dict().items(), key=lambda item: not item[0].startswith(encoder)):
         place = (tensor.data_ptr(), tuple(tensor.shape))
-        if place not in seen or not tensor.numel():
+        if (place not in seen or not tensor.numel()) and (network.knows_pooler or "pooler" not in name):
             tensors[name] = tensor.detach()
         seen.add(place)
     return tensors

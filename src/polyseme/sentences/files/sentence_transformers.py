@@ -19,7 +19,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding
 from polyseme.sentences.token_table import TokenTable, TokenTableOptions
-from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
+from polyseme.sentences.transformer import POOLER, POOLINGS, SentenceTransformer, SentenceTransformerOptions
 from polyseme.sentences.vector_layers import (
     STEP_ACTIVATIONS,
     Dense,
@@ -99,14 +99,25 @@ def write_sentence_transformers(
         if said:
             _write(folder / _SETTINGS, said)
         modules = [{"idx": 0, "name": "0", "path": "", "type": f"{_TYPE}Transformer"}]
-        pooling: dict[str, Any] = {key: mode in model.pooling.modes for key, mode in _OLD_MODES.items()}
-        if [mode for mode in _OLD_MODES.values() if mode in model.pooling.modes] != list(model.pooling.modes):
-            pooling = {"pooling_mode": list(model.pooling.modes)}  # another order, which only newer versions can read
+        modes, steps = [*model.pooling.modes], [step for step in model.steps if not isinstance(step, Truncate)]
+        if modes == [POOLER]:  # which it knows as two modules
+            modes, steps = ["cls"], [_pooler(model), *steps]
+        pooling: dict[str, Any] = {key: mode in modes for key, mode in _OLD_MODES.items()}
+        if [mode for mode in _OLD_MODES.values() if mode in modes] != modes:
+            pooling = {"pooling_mode": modes}  # another order, which only newer versions can read
         modules.append(_write_module(folder, 1, "Pooling", {"word_embedding_dimension": model.encoder.dim, **pooling}))
-        steps = [step for step in model.steps if not isinstance(step, Truncate)]
         for number, step in enumerate(steps, start=2):
             modules.append(_write_step(folder, number, step))
         (folder / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def _pooler(model: SentenceTransformer) -> Dense:
+    """The pooler of the network as a layer of its own."""
+    layer = model.encoder.network.pooler
+    assert layer is not None
+    dense = Dense(layer.in_features, layer.out_features, "Tanh")
+    dense.linear.load_state_dict(layer.state_dict())
+    return dense
 
 
 def _decoded(encoder: TransformerEncoder) -> str | None:
