@@ -180,6 +180,15 @@ def test_given_mix_weights_are_not_trained(files):
     assert not any(p.requires_grad for p in elmo.parameters())
 
 
+def test_its_mixes_have_the_penalty_of_the_program_and_of_the_article(files):
+    elmo, weights = AllenNlpElmo(*files[0], num_output_representations=2), np.array([[0.5, -1.0, 2.0], [0.0, 0.0, 3.0]])
+    for mix, row in zip(elmo._scalar_mixes, weights, strict=True):
+        mix.scalars.data = torch.from_numpy(row.astype(np.float32))
+    shares = np.exp(weights) / np.exp(weights).sum(axis=1, keepdims=True)
+    assert elmo.penalty(0.1).item() == pytest.approx(0.1 * (weights**2).sum(), rel=1e-5)
+    assert elmo.penalty(0.1, "uniform").item() == pytest.approx(0.1 * ((shares - 1 / 3) ** 2).sum(), rel=1e-5)
+
+
 def test_another_module_may_stand_in_for_the_bilm(files):
     pair, _ = files
     elmo = AllenNlpElmo(num_output_representations=1, module=ElmoBiLm(*pair), dropout=0)

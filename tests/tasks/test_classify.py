@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
+import torch
 
 import polyseme
 from polyseme.api import options_of
@@ -127,6 +128,20 @@ def test_a_frozen_encoder_runs_once_and_its_layers_are_mixed_where_they_enter(at
     sums = model.encoder.inputs.sources[-1].module
     assert (sums.dim, sums.beside) == {"input": (6, 0), "hidden": (0, 6), "both": (6, 6)}[at]
     assert model.encoder.dim == 16 + sums.beside
+
+
+@pytest.mark.parametrize("toward", ["zero", "uniform"])
+def test_the_penalty_on_the_mixed_layers_is_that_of_elmo_s_program_or_of_the_article(toward, texts, vectors):
+    model = polyseme.fit(
+        "classify", texts, encoder=CountingEncoder(vectors), head="bilstm-max", hidden=8, threads=1, epochs=0,
+        mix_penalty=0.3, toward=toward,
+    )  # fmt: skip
+    inputs = model.encoder.inputs.module
+    weights = np.array([0.7, -1.1])
+    inputs.sources[-1].mixes[0].scalars.data[:] = torch.from_numpy(weights)
+    shares = np.exp(weights) / np.exp(weights).sum()
+    expected = {"zero": 0.3 * (weights**2).sum(), "uniform": 0.3 * ((shares - 1 / 2) ** 2).sum()}[toward]
+    assert inputs.penalty().item() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(("options", "learn"), [({}, True), ({"dim": 8}, False), ({"encoder_mode": "frozen"}, False)])

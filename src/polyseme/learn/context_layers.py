@@ -140,9 +140,9 @@ class LayerSums(SourceModule):
         mixed: Tensor = self.mixes[place](layers.permute(2, 0, 1, 3))
         return mixed
 
-    def penalty(self, strength: float) -> Tensor | None:
-        """λ Σ s² over the weights in use."""
+    def penalty(self, strength: float, toward: str) -> Tensor | None:
+        """λ Σ s² over the weights in use, or λ ‖softmax(s) - 1/L‖² toward a uniform sum."""
         if self.mixes is None:
             return None
         used = [mix for mix, width in zip(self.mixes, (self.dim, self.beside), strict=True) if width]
-        return torch.stack([mix.penalty(strength, "zero") for mix in used if isinstance(mix, ScalarMix)]).sum()
+        return torch.stack([mix.penalty(strength, toward) for mix in used if isinstance(mix, ScalarMix)]).sum()

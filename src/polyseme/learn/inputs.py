@@ -55,11 +55,13 @@ class InputBatch(NamedTuple):
 class InputModule(nn.Module):
     """The weights of all sources."""
 
-    def __init__(self, sources: Sequence[SourceModule], dropout: float, mix_penalty: float) -> None:
+    def __init__(
+        self, sources: Sequence[SourceModule], dropout: float, mix_penalty: float, toward: str = "zero"
+    ) -> None:
         super().__init__()
         self.sources = nn.ModuleList(sources)
         self.dim, self.beside = sum(source.dim for source in sources), sum(source.beside for source in sources)
-        self.dropout, self.mix_penalty = Dropout(dropout), mix_penalty
+        self.dropout, self.mix_penalty, self.toward = Dropout(dropout), mix_penalty, toward
 
     def forward(self, batch: InputBatch) -> TextTokens:
         made = [source(*part) for source, part in zip(self.sources, batch.parts, strict=True)]
@@ -71,8 +73,10 @@ class InputModule(nn.Module):
 
     def penalty(self) -> Tensor | float:
         """The penalty on the weights of layer sums, which is added to the loss."""
+        if not self.mix_penalty:
+            return 0.0
         mixing = [source.sums if isinstance(source, TunedSums) else source for source in self.sources]
-        sums = [s.penalty(self.mix_penalty) for s in mixing if isinstance(s, LayerSums) and self.mix_penalty]
+        sums = [part.penalty(self.mix_penalty, self.toward) for part in mixing if isinstance(part, LayerSums)]
         return sum((found for found in sums if found is not None), start=0.0)
 
 
@@ -120,7 +124,8 @@ class Inputs:
         self, sources: list[TokenVectorSource], encoders: list[Any], segmentation: Segmentation, options: InputOptions
     ) -> None:
         self.sources, self.encoders, self.segmentation = sources, encoders, segmentation
-        self.module = InputModule([source.module for source in sources], options.input_dropout, options.mix_penalty)
+        modules = [source.module for source in sources]
+        self.module = InputModule(modules, options.input_dropout, options.mix_penalty, options.toward)
 
     @classmethod
     def of(

@@ -10,6 +10,7 @@ from polyseme.training.options import TrainingOptions, schedule_option
 
 PLACES = ("input", "hidden", "both")
 MODES = ("auto", "frozen", "finetune", "multichannel")
+TOWARD = ("zero", "uniform")
 UNFREEZING = ("gradual", "none")
 BIGRAMS, LETTERS = 50, 30  # for tagging characters, for tagging words
 DIM = 100  # of word vectors trained with the task if there is no other input
@@ -55,7 +56,13 @@ class InputOptions(TextOptions):
         minimum=0,
     )
     layers: str = option("mix", "layers of an encoder: a learned weighted sum (mix), or top, mean or a number")
-    mix_penalty: float = option(0.001, "penalty λ on the weights of the sum: λ Σ w²", minimum=0)
+    mix_penalty: float = option(0.001, "penalty λ on the weights of the sum (--toward)", minimum=0)
+    toward: str = option(
+        "zero",
+        "what the penalty draws the weights to: zero, λ Σ w² before the softmax (ELMo's program), or uniform, "
+        "λ ‖s - 1/(L+1)‖² after it",
+        choices=TOWARD,
+    )
     elmo_at: str = option("input", "where encoder vectors are added: [x; ELMo], [h; ELMo] or both", choices=PLACES)
 
 
@@ -103,5 +110,5 @@ class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
     """Options of all training on labelled examples."""
 
     for_encoders: ClassVar[tuple[str, ...]] = (  # of no use where no encoder is given
-        "encoder_mode", "layers", "mix_penalty", "elmo_at", *(field.name for field in fields(TuningOptions)),
+        "encoder_mode", "layers", "mix_penalty", "toward", "elmo_at", *(field.name for field in fields(TuningOptions)),
     )  # fmt: skip

@@ -213,6 +213,10 @@ class AllenNlpElmo(nn.Module):
         dim: int = self._elmo_lstm.get_output_dim()
         return dim
 
+    def penalty(self, strength: float, toward: str = "zero") -> Tensor:
+        """To add to a loss: λ Σ w² over the weights of all mixes, or λ ‖softmax(w) - 1/(L+1)‖² toward ``uniform``."""
+        return torch.stack([mix.penalty(strength, toward) for mix in self._scalar_mixes]).sum()
+
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """``elmo_representations``, one ``(…, T, dim)`` for each mix, and ``mask (…, T)``.
 
