@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -141,6 +143,50 @@ def test_pairs_are_judged_beside_the_masks(pairs, corpus):
     model = polyseme.train("bert", corpus, epochs=1, pairs=pairs, hold_out=0.3, **SMALL)
     assert 0 <= model.about.curve[-1]["pair_accuracy"] <= 1
     assert type(model.network.whole).__name__ == "BertForPreTraining"
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_whether_a_text_follows_another_is_said_as_transformers_says_it(kind, tmp_path):
+    torch.manual_seed(2)
+    whole = {
+        "bert": lambda: transformers.BertForPreTraining(transformers.BertConfig(**SIZES)),
+        "albert": lambda: transformers.AlbertForPreTraining(transformers.AlbertConfig(**SIZES, embedding_size=16)),
+    }[kind]().eval()
+    for weight in whole.parameters():  # far enough from the beginning that answers differ
+        weight.data *= 8
+    whole.save_pretrained(tmp_path / "m")
+    save_tokenizer(tmp_path / "m", wordpiece())
+    pairs = [("小明打了电话。", "没有人接。"), ("天", "小明打了电话给朋友，说明天去公园。" * 20), ("", "好")]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    model, expected = polyseme.load(tmp_path / "m"), []
+    for first, second in (pairs[0], pairs[2]):
+        given = tokenizer(first, second, return_tensors="pt")
+        types = (given["input_ids"] == tokenizer.sep_token_id).long().cumsum(dim=1)
+        types -= (given["input_ids"] == tokenizer.sep_token_id).long()  # 1 from behind the first [SEP] on
+        with torch.no_grad():
+            output = whole(**{**given, "token_type_ids": types})
+        scores = output.seq_relationship_logits if kind == "bert" else output.sop_logits
+        expected.append(torch.softmax(scores, dim=1)[0, 0].item())
+    answers = model.follows(pairs)
+    assert answers[[0, 2]].tolist() == pytest.approx(expected, abs=1e-5)
+    assert len({*answers.round(3).tolist()}) > 1
+    assert model.follows([]).tolist() == []
+    said = CliRunner().invoke(command, ["follows", str(tmp_path / "m"), *pairs[0], "--json"])
+    assert json.loads(said.output) == {
+        "follows": expected[0] >= 0.5,
+        "probability": pytest.approx(expected[0], abs=1e-5),
+    }
+    said = CliRunner().invoke(command, ["follows", str(tmp_path / "m"), *pairs[0]])
+    assert said.output.split()[0] == ("yes" if expected[0] >= 0.5 else "no")
+
+
+def test_a_model_without_that_head_says_so_in_a_line(bert, tmp_path):
+    assert not bert.tells_order
+    with pytest.raises(OptionError, match="has no head for pairs of sentences"):
+        bert.follows([("a", "b")])
+    bert.save(tmp_path / "m")
+    said = CliRunner().invoke(command, ["follows", str(tmp_path / "m"), "a", "b"])
+    assert said.exit_code != 0
 
 
 @pytest.mark.parametrize("name", ["roberta", "electra", "gpt2"])

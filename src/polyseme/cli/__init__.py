@@ -9,7 +9,7 @@ command is called, so that ``polyseme --help`` imports neither NumPy nor torch.
 | text | corpus, info |
 | train, tasks | train, methods; fit, predict, score |
 | words | neighbours, analogy, distil |
-| encode, generate | encode, similarity; fill, generate, translate |
+| encode, generate | encode, similarity; fill, follows, generate, translate |
 | evaluate | evaluate, compare, dimension |
 | uses, concordance, search | index, uses; concordance; search |
 | convert, plot, demo, serve | the same |

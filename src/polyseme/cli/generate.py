@@ -1,4 +1,4 @@
-"""``polyseme fill``, ``generate`` and ``translate``: what a language model or a translation model writes."""
+"""``polyseme fill``, ``follows``, ``generate``, ``translate``: what language and translation models expect or write."""
 
 from __future__ import annotations
 
@@ -42,6 +42,31 @@ def fill(model: str, text: str, topn: int, as_json: bool) -> None:
         if len(predictions) > 1:
             click.echo(f"{MASK} {number}:")
         print_answers(answers, "probability")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("first")
+@click.argument("second")
+@json_option
+def follows(model: str, first: str, second: str, as_json: bool) -> None:
+    """Whether the text SECOND follows the text FIRST, as MODEL learned it (next sentence prediction of BERT).
+
+    \b
+    polyseme follows bert-base-chinese "他打了个电话。" "电话没有人接。"
+    """
+    from polyseme.api import load
+    from polyseme.contexts.fine_tuning import transformer_of
+
+    opened = load(model)
+    transformer = transformer_of(opened)
+    if transformer is None:
+        raise OptionError(f"{model} (method {opened.method}) tells no order of texts: follows needs a BERT")
+    probability = float(transformer.follows([(first, second)])[0])
+    if as_json:
+        print_json({"follows": probability >= 0.5, "probability": probability})
+    else:
+        click.echo(f"{'yes' if probability >= 0.5 else 'no'}  {probability:.4f}")
 
 
 @click.command()

@@ -28,6 +28,7 @@ COMMANDS = {
     "analogy": ("polyseme.cli.words:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in context, line by line."),
     "fill": ("polyseme.cli.generate:fill", "Words that a language model predicts at a position."),
+    "follows": ("polyseme.cli.generate:follows", "Whether one text follows another."),
     "generate": ("polyseme.cli.generate:generate", "Continue a text with a language model."),
     "translate": ("polyseme.cli.generate:translate", "Translate a text."),
     "fit": ("polyseme.cli.tasks:fit", "Train a task: classify, pair, tag, span, choice."),

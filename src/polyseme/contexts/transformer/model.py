@@ -26,13 +26,13 @@ import torch
 
 from polyseme.arrays import FloatArray
 from polyseme.contexts.fine_tuning import TunableEncoder
-from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
+from polyseme.contexts.transformer.encode import BATCH_PIECES, USUAL_LIMIT, Runner, word_states
 from polyseme.contexts.transformer.inference_speed import in_int8, packed
 from polyseme.contexts.transformer.language import LONGEST_WORD, Expectation, Place, split_at_masks
 from polyseme.contexts.transformer.network import Network, TokenBatch, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, ShapeOptions, TransformerOptions
 from polyseme.contexts.transformer.tokenizer import Cut, Ints, Pieces
-from polyseme.contexts.transformer.tuning import WordLayers, WordReader
+from polyseme.contexts.transformer.tuning import PairReader, WordLayers, WordReader
 from polyseme.disk.files import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
@@ -47,6 +47,7 @@ from polyseme.interfaces import (
     several,
     tokens_given,
 )
+from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.layers import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
@@ -273,6 +274,31 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
     def _mix_weights(self) -> list[float]:
         weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()
         return weights
+
+    # ---- whether one text follows another
+
+    @property
+    def tells_order(self) -> bool:
+        """Whether it has the head that BERT learns with: next sentence, or the order of two (ALBERT)."""
+        return self.network.tells_pairs
+
+    @torch.inference_mode()
+    def follows(self, pairs: Iterable[tuple[str, str]]) -> FloatArray:
+        """p(the second text follows the first) of each pair, ``(n,)``; of ALBERT, p(they stand in this order)."""
+        if not self.tells_order:
+            raise OptionError(
+                f"this {self.method} model has no head for pairs of sentences (next sentence): published BERT has one, "
+                "and so has what train bert makes with pairs=nsp"
+            )
+        reader, normalised = PairReader(self.runner), self.segmentation.normalised
+        inputs = reader.cut([(normalised(pair[0]), normalised(pair[1])) for pair in pairs])
+        sizes = [len(ids) for ids, _ in inputs]
+        answers = np.zeros(len(inputs), dtype=np.float32)
+        for rows in BudgetBatches(sizes, tokens=BATCH_PIECES, seed=0, padded=True).in_order():
+            ids, mask, types = reader.together([inputs[row] for row in rows.tolist()])
+            scores = self.network.pair_scores(self.network.top(TokenBatch(ids, mask, types)))  # (B, 2)
+            answers[rows] = torch.softmax(scores, dim=1)[:, 0].numpy()
+        return answers
 
     # ---- predictions of the language model
 
