@@ -156,3 +156,13 @@ def test_a_batch_of_one_is_normalised_by_what_was_seen_before():
     norm = SteadyNorm(3).train()
     norm.running_mean.fill_(2.0)
     torch.testing.assert_close(norm(torch.full((1, 3), 2.0)), torch.zeros(1, 3))
+
+
+def test_a_metric_that_there_is_not_is_told_before_the_language_model_reads_the_texts(forward):
+    reported: list[str] = []
+    with pytest.raises(OptionError, match="there is no metric 'pearson' here"):
+        polyseme.fit(
+            "classify", Examples.of(reviews(20)), encoder=forward, metric="pearson",
+            progress=lambda what, *_, **__: reported.append(what), **SMALL,
+        )  # fmt: skip
+    assert not reported

@@ -98,6 +98,7 @@ class TaskModel(Model, ABC):
         share = 0.0 if dev is not None else held_out_share(options, settings, len(train))
         if share:
             train, dev = train.split(share, settings.seed)
+        check_metric(options.metric or goal.primary, goal.figure_names(train if dev is None else dev))
         return cls.fitted(train, dev, encoders, options, settings, goal, run)
 
     @classmethod
@@ -135,13 +136,11 @@ class TaskModel(Model, ABC):
 
     def learning(self, train: Examples, dev: Examples | None, settings: Any, progress: Progress) -> Learning:
         """The training task of its net."""
-        metric = self.options.metric or self.goal.primary
-        check_metric(metric, self.goal.figure_names(train if dev is None else dev))
         prepared = self.prepare(train, progress)
         if prepared.vectors is not None:
             standardise(self.net, prepared.vectors)
         held = Held(dev, self.prepare(dev, progress)) if dev is not None and len(dev) else None
-        wanted = self.goal.wanted(train)
+        wanted, metric = self.goal.wanted(train), self.options.metric
         return Learning(
             self.net, self.goal, prepared, wanted, settings, held=held, metric=metric, unit=self.unit, pace=self.pace
         )

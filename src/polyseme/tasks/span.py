@@ -23,7 +23,7 @@ from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress
 from polyseme.learn.goals import Goal
 from polyseme.learn.learning import Held, Learning, answers_of
-from polyseme.learn.metrics import PRIMARY, Figures, check_metric
+from polyseme.learn.metrics import PRIMARY, Figures
 from polyseme.learn.metrics import answers as answer_figures
 from polyseme.learn.prepared import PreparedInputs
 from polyseme.store.folder import Parts
@@ -85,8 +85,6 @@ class Span(TaskModel):
         return cls(options, reader, about)
 
     def learning(self, train: Examples, dev: Examples | None, settings: Any, progress: Progress) -> Learning:
-        metric = self.options.metric or self.goal.primary
-        check_metric(metric, self.goal.figure_names(train))
         passages = self.reader.prepare(self.inputs_of(train), progress)
         _tell_unplaced(train, passages)
         passages = passages.to_learn_from(no_answer=self.reader.no_answer)
@@ -94,7 +92,9 @@ class Span(TaskModel):
             raise TrainingError("no question has an answer in its passage: there is nothing to learn")
         held = Held(dev, self.prepare(dev, progress)) if dev is not None and len(dev) else None
         wanted = np.array([[window.start, window.end] for window in passages.windows], dtype=np.int64)
-        return Learning(self.net, self.goal, passages, wanted, settings, held=held, metric=metric, unit="questions")
+        return Learning(
+            self.net, self.goal, passages, wanted, settings, held=held, metric=self.options.metric, unit="questions"
+        )
 
     @classmethod
     def inputs_of(cls, examples: Any) -> list[Any]:
