@@ -185,7 +185,8 @@ class AlternativesInRows(PreparedInputs):
         self.pairs, self.counts, self.vectors = pairs, np.array(counts, dtype=np.int64), pairs.vectors
         self.bounds = np.concatenate([[0], np.cumsum(self.counts)])
         self.sizes: Ints = np.maximum.reduceat(pairs.sizes, self.bounds[:-1]) if len(counts) else self.counts
-        self.budget = max(pairs.budget // max(counts, default=1), 1)
+        widest = max(counts, default=1)
+        self.budget, self.most = max(pairs.budget // widest, 1), pairs.most and max(pairs.most // widest, 1)
 
     def batch(self, rows: Ints, *, learning: bool = False) -> ChoiceBatch:
         pairs = np.concatenate([np.arange(self.bounds[row], self.bounds[row + 1]) for row in rows.tolist()])
