@@ -48,6 +48,7 @@ from polyseme.learn.options import LabelOptions, TuningOptions
 from polyseme.learn.pieces import PieceBatch, PieceNet
 from polyseme.learn.prepared import PreparedInputs
 from polyseme.neural.layers import StochasticAnswer
+from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.choice import Choices
 from polyseme.tasks.pair import Scale
@@ -245,6 +246,16 @@ class MtDnn(TransformerEncoder, Trainable):
     Options: ClassVar[type] = MtDnnOptions
     options: MtDnnOptions
     trains_further: ClassVar[bool] = False
+
+    def __init__(self, options: Any, network: Network, pieces: Pieces, **given: Any) -> None:
+        super().__init__(options, network, pieces, **given)
+        network.knows_pooler = False  # its heads are over the states themselves, so no pooler has learned with them
+
+    def parts(self) -> Parts:
+        """The parts of every Transformer, and the weights of the pooler, which its folder keeps."""
+        parts, weights = super().parts(), self.network.whole.state_dict()
+        pooler = {name: tensor.cpu().numpy() for name, tensor in weights.items() if "pooler" in name}
+        return Parts({**parts.tensors, **pooler}, parts.tables, parts.files)
 
     @classmethod
     def train(cls, data: dict[str, Examples], options: MtDnnOptions, run: Run) -> Self:

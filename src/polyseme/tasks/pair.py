@@ -36,7 +36,7 @@ from polyseme.learn.pairs import Cross, FrozenPairs, Matching, Siamese, TextPair
 from polyseme.learn.prepared import Learner, Reader
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.matching import check_filters, new_matcher
-from polyseme.sentences.transformer import SentenceTransformer, to_tune
+from polyseme.sentences.transformer import POOLER, SentenceTransformer, to_tune, usual_mode
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.classify import class_report
@@ -251,7 +251,7 @@ def pair_reader(
     """What reads pairs for a head; ``cross`` are further arguments of ``Cross``."""
     if isinstance(settings, CrossOptions):
         transformer = one_transformer(encoders, "cross", "both texts")
-        return Cross(transformer, settings, pooled=transformer.network.pooler is not None, **cross)
+        return Cross(transformer, settings, pooled=usual_mode(transformer.network) == POOLER, **cross)
     if isinstance(settings, CosineOptions):
         if not tunes_texts(encoders, settings):
             raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")

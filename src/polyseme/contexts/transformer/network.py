@@ -346,6 +346,7 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
                 )  # fmt: skip
                 lacking = _lacking(report, whole)
                 if not lacking:
+                    keep_pooler(whole, tensors)
                     network = Network(whole.eval())
                     network.knows_pooler = not any("pooler" in name for name in report["missing_keys"])
                     return network
@@ -355,6 +356,26 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
         except Exception as error:  # architectures raise errors of many kinds
             problem = f"cannot be opened as {config.model_type} ({reason(error)})"
     raise FormatError(f"{where} {problem}")
+
+
+def keep_pooler(whole: PreTrainedModel, tensors: Mapping[str, Tensor]) -> None:
+    """Give a BERT or ALBERT the pooler among these weights, which its class leaves out if it is a masked LM."""
+    body, prefix = whole.base_model, f"{whole.base_model_prefix}.pooler."
+    weights = {
+        name.removeprefix(prefix): tensor.to(torch.float32, copy=True)
+        for name, tensor in tensors.items() if name.startswith(prefix)
+    }  # fmt: skip
+    if not weights or not _paired_classes(whole.config) or getattr(body, "pooler", body) is not None:
+        return
+    with torch.device("meta"):
+        complete = type(body)(whole.config)
+    shapes = {name: tensor.shape for name, tensor in complete.pooler.state_dict().items()}
+    if {name: tensor.shape for name, tensor in weights.items()} != shapes:
+        return
+    complete.pooler.load_state_dict(weights, assign=True)
+    for name in ("pooler", "pooler_activation"):  # ALBERT has the second
+        if hasattr(complete, name):
+            setattr(body, name, getattr(complete, name))
 
 
 def state(network: Network) -> dict[str, Tensor]:
@@ -402,6 +423,12 @@ def _classes(mapping: Any, config: PreTrainedConfig) -> tuple[type, ...]:
     return classes if isinstance(classes, tuple) else (classes,)
 
 
+def _paired_classes(config: PreTrainedConfig) -> list[type]:
+    from transformers import MODEL_FOR_PRETRAINING_MAPPING
+
+    return [cls for cls in _classes(MODEL_FOR_PRETRAINING_MAPPING, config) if cls.__name__ in _WITH_PAIRS]
+
+
 def _has_pairs(whole: PreTrainedModel) -> bool:
     return type(whole).__name__ in _WITH_PAIRS
 
@@ -411,7 +438,6 @@ def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list
     from transformers import (
         MODEL_FOR_CAUSAL_LM_MAPPING,
         MODEL_FOR_MASKED_LM_MAPPING,
-        MODEL_FOR_PRETRAINING_MAPPING,
         MODEL_FOR_TEXT_ENCODING_MAPPING,
         MODEL_MAPPING,
     )
@@ -419,7 +445,7 @@ def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list
     listed: Any = config.architectures
     named = str(listed[0]) if isinstance(listed, (list, tuple)) and listed else ""
     masked, causal = (_classes(m, config) for m in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
-    paired = [c for c in _classes(MODEL_FOR_PRETRAINING_MAPPING, config) if c.__name__ in _WITH_PAIRS]
+    paired = _paired_classes(config)
     heads = [c for c in (*paired, *masked, *causal) if c.__name__ == named]
     if not named and any(_HEADS.match(name) for name in tensors):
         heads = [*paired, *(masked or causal)]

@@ -97,7 +97,9 @@ def write_into(model: TransformerEncoder, folder: Path, *, pads: bool = False) -
     files["tokenizer_config.json"] = _with_inputs(files["tokenizer_config.json"], types=model.network.n_types > 0)
     if pads and "pad_token" not in model.pieces.specials:
         files["tokenizer_config.json"] = _with_padding(files["tokenizer_config.json"])
-    tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
+    prefix = model.network.whole.base_model_prefix
+    left_out = ("mix.",) if model.network.knows_pooler else ("mix.", "pooler.", f"{prefix}.pooler.")
+    tensors = {name: array for name, array in parts.tensors.items() if not name.startswith(left_out)}
     if model.pieces.n_known:
         tensors = _with_unknown_rows(tensors, model.pieces, model.network.vocabulary_size)
         config = {**json.loads(files["config.json"]), "vocab_size": model.pieces.n_numbers}

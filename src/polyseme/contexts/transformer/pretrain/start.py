@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.network import Network, keep_pooler
 from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.options import ShapeOptions, initial_deviation
 from polyseme.contexts.transformer.tokenizer import Pieces
@@ -138,7 +138,9 @@ def copied(start: TransformerEncoder, seed: int) -> tuple[Network, Pieces]:
     """Copies of a model's network and tokenizer."""
     whole = start.network.whole
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), seed)
+    keep_pooler(network.whole, whole.state_dict())
     network.whole.load_state_dict(whole.state_dict())
+    network.knows_pooler = start.network.knows_pooler
     return network, _own_pieces(start)
 
 
