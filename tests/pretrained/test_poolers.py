@@ -16,10 +16,11 @@ from tiny_transformers import SIZES, TEXTS, save_tokenizer, wordpiece
 from transformers import AutoModel, AutoTokenizer
 
 import polyseme
+from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.pretrain.start import copied
 from polyseme.data.examples import Examples
 from polyseme.sentences.files.sentence_transformers import write_sentence_transformers
-from polyseme.sentences.transformer import POOLER, usual_mode
+from polyseme.sentences.transformer import POOLER, SentenceTransformer, usual_mode
 
 CONFIGS = {
     "Bert": transformers.BertConfig(**SIZES),
@@ -104,7 +105,8 @@ def test_a_network_that_learned_several_tasks_has_no_pooler_of_its_own(tmp_path)
     shape = {"dim": 16, "n_layers": 1, "n_heads": 2, "length": 16, "max_size": 200, "threads": 1, "epochs": 1}
     new = polyseme.train("mtdnn", {"reviews": Examples.of(reviews(16))}, batch_size=8, **shape)
     new.save(tmp_path / "m")
-    for model in (new, polyseme.load(tmp_path / "m")):
+    write_huggingface(new, tmp_path / "hf")
+    for model in (new, polyseme.load(tmp_path / "m"), polyseme.load(tmp_path / "hf")):
         assert usual_mode(model.network) == "mean"
 
 
@@ -120,3 +122,18 @@ def test_what_was_fine_tuned_through_a_pooler_is_the_same_in_sentence_transforme
     faster = model.encoder.at_precision("int8").encode(TEXTS)
     lengths = np.linalg.norm(faster, axis=1) * np.linalg.norm(vectors, axis=1)
     assert ((faster * vectors).sum(axis=1) > 0.99 * lengths).all()
+
+
+@pytest.mark.parametrize("head", ["linear", "cosine"])
+@pytest.mark.parametrize("own", ["cls", "max"])
+def test_vectors_of_pairs_are_pooled_as_the_given_encoder_pools_them(head, own, tmp_path):
+    bert = polyseme.load(saved(transformers.BertForPreTraining, CONFIGS["Bert"], tmp_path / "hf"))
+    pairs = Examples.of([(text, text[::-1], n % 6) for n, (text, _) in enumerate(reviews(16))], scored=True)
+
+    def modes(encoder, **options):
+        learned = polyseme.fit("pair", pairs, encoder=encoder, **{**TUNED, "head": head}, **options)
+        return learned.reader.learner.encoder.pooling.modes
+
+    assert modes(SentenceTransformer(bert, (own,))) == (own,)
+    assert modes(SentenceTransformer(bert, (own,)), pool="mean") == modes(bert) == ("mean",)
+    assert modes(bert, pool="first") == (POOLER,)

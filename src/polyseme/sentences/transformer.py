@@ -219,8 +219,13 @@ class SentenceTransformer(Model, SentenceEncoder):
 # ---- fine-tuning
 
 
-def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about: About) -> SentenceTransformer:
-    """A copy of a Transformer as an encoder with one vector per text; training it does not change the given one."""
+def to_tune(
+    given: SentenceTransformer | TransformerEncoder, options: Any, about: About, *, compared: bool = False
+) -> SentenceTransformer:
+    """A copy of a Transformer as an encoder with one vector per text; training it does not change the given one.
+
+    ``compared``: the vectors of two texts will be compared, which poolers were not learned for.
+    """
     model: Any = copied(given)
     steps: list[Step] = []
     reading = SentenceTransformerOptions()
@@ -229,7 +234,7 @@ def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about
         while steps and isinstance(steps[-1], Normalise):
             steps.pop()
     else:
-        encoder, modes = model, (usual_mode(model.network),)
+        encoder, modes = model, (usual_mode(model.network, compared=compared),)
     if options.pool != "auto":
         modes = (mode_of(options.pool, encoder.network),)
         if steps and encoder.dim != model.pooling.out:
@@ -241,11 +246,11 @@ def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about
     return SentenceTransformer(encoder, modes, steps, options=reading, about=about)
 
 
-def usual_mode(network: Network) -> str:
+def usual_mode(network: Network, *, compared: bool = False) -> str:
     """How a Transformer that learns is pooled: as it was pre-trained to classify, else the mean."""
     if network.causal:
         return "lasttoken"
-    return "mean" if network.pooler is None else POOLER
+    return "mean" if compared or network.pooler is None else POOLER
 
 
 def mode_of(pool: str, network: Network) -> str:

@@ -40,10 +40,18 @@ def text_reader(head: str, texts: Sequence[Sentence], encoders: Sequence[Any], a
     return FrozenTexts(frozen) if frozen is not None else learner(head, texts, encoders, about, settings)
 
 
-def learner(head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, settings: Any) -> Learner:
+def learner(
+    head: str,
+    texts: Sequence[Sentence],
+    encoders: Sequence[Any],
+    about: About,
+    settings: Any,
+    *,
+    compared: bool = False,
+) -> Learner:
     """A Transformer that is fine-tuned on whole texts, or a new encoder over token vectors."""
     if tunes_texts(encoders, settings):
-        return tuned(to_tune(encoders[0], settings, about), settings)
+        return tuned(to_tune(encoders[0], settings, about, compared=compared), settings)
     return Learner(new_encoder(head, texts, encoders, about, settings))
 
 

@@ -29,6 +29,7 @@ from polyseme.training.options import TrainingOptions, schedule_option
 from polyseme.words.fasttext_classifier import SupervisedOptions
 
 POOL = "pooling into one vector per text; of a Transformer that learns: mean, max, first or last"
+COMPARED_POOL = f"{POOL}; auto: mean, and of a Transformer that learns last if it reads from left to right"
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class _Pairs:
 class PairLinearOptions(_Pairs, LinearOptions):
     """A layer over frozen vectors, compared."""
 
-    pool: str = option("mean", POOL)
+    pool: str = option("auto", COMPARED_POOL)
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
 
 
@@ -161,7 +162,7 @@ class PairLinearOptions(_Pairs, LinearOptions):
 class PairMlpOptions(_Pairs, LinearOptions):
     """Two layers over frozen vectors, compared."""
 
-    pool: str = option("mean", POOL)
+    pool: str = option("auto", COMPARED_POOL)
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class CrossOptions(_Pairs, LearnedOptions):
 class CosineOptions(_Pairs, LinearOptions):
     """The cosine of both texts' vectors as their score, under a Transformer that learns (SBERT)."""
 
-    pool: str = option("mean", POOL)
+    pool: str = option("auto", COMPARED_POOL)
     encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0, maximum=0)
     regression: str = option("mse", "how scores are learned: by regression (cosine)", choices=("mse",))

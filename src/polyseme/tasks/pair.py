@@ -255,12 +255,14 @@ def pair_reader(
     if isinstance(settings, CosineOptions):
         if not tunes_texts(encoders, settings):
             raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")
-        return Siamese(tuned(to_tune(encoders[0], settings, about), settings), cosine)
+        return Siamese(tuned(to_tune(encoders[0], settings, about, compared=True), settings), cosine)
     texts = [first for first, _ in pairs] + [second for _, second in pairs]
     if isinstance(settings, MatchingOptions):
         return _matching(head, texts, encoders, about, settings)
     frozen = frozen_encoder(encoders, settings)
-    return FrozenPairs(frozen) if frozen is not None else Siamese(learner(head, texts, encoders, about, settings))
+    if frozen is not None:
+        return FrozenPairs(frozen)
+    return Siamese(learner(head, texts, encoders, about, settings, compared=True))
 
 
 def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross: Any) -> Reader:
