@@ -117,8 +117,8 @@ class TunedSums(GivenEncoder, SourceModule):
         layers: Tensor = self.network(*batch)
         if self.sums.mixes is None and layers.shape[2] > 1:
             layers = layers.mean(dim=2, keepdim=True)
-        found: tuple[Tensor | None, Tensor | None] = self.sums(layers)
-        return found
+        at_places: tuple[Tensor | None, Tensor | None] = self.sums(layers)
+        return at_places
 
 
 class LayerSums(SourceModule):

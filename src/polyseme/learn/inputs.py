@@ -98,8 +98,8 @@ class PreparedTexts(PreparedInputs):
     def _sentences(self, rows: Ints, longest: int) -> Tensor:
         numbers = np.zeros((len(rows), longest), dtype=np.int64)
         for place, row in enumerate(rows):
-            found = sentence_numbers(self.lists[row])
-            numbers[place, : len(found)] = found
+            of_row = sentence_numbers(self.lists[row])
+            numbers[place, : len(of_row)] = of_row
         return torch.from_numpy(numbers)
 
 
@@ -135,9 +135,7 @@ class Inputs:
         options = part_of(given_options, InputOptions)
         given = [_opened(encoder) for encoder in encoders]
         if options.encoder_mode == "finetune":  # a copy, so that the given encoder stays unchanged
-            given = [
-                copied(one) if isinstance(one, ContextEncoder) and isinstance(one, Model) else one for one in given
-            ]
+            given = [copied(e) if isinstance(e, ContextEncoder) and isinstance(e, Model) else e for e in given]
         dim = _learned_dim(given, options)
         tables: list[TokenVectorSource] = [LearnedKeys.of("words", lists, dim, options.min_count)] if dim else []
         if options.bigrams:
@@ -213,11 +211,11 @@ def _opened(encoder: Any) -> Any:
     For a ``StaticEncoder``, its word vectors, which are looked up and not encoded one by one; for a
     sentence-transformers model, its Transformer.
     """
-    found = encoder.words if isinstance(encoder, StaticEncoder) else transformer_of(encoder) or encoder
-    if not isinstance(found, (WordVectorsInterface, ContextEncoder)):
-        name = getattr(found, "method", type(found).__name__)
+    source = encoder.words if isinstance(encoder, StaticEncoder) else transformer_of(encoder) or encoder
+    if not isinstance(source, (WordVectorsInterface, ContextEncoder)):
+        name = getattr(source, "method", type(source).__name__)
         raise OptionError(f"method {name} gives one vector per text, but this head needs one per word")
-    return found
+    return source
 
 
 def _learned_dim(encoders: Sequence[Any], options: InputOptions) -> int:

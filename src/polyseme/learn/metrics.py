@@ -53,19 +53,19 @@ def classification(gold: Sequence[str], predicted: Sequence[str], known: Sequenc
     labels = sorted({*gold, *predicted})
     table = confusion(gold, predicted, labels).astype(np.float64)
     hits, of_gold, of_predicted = np.diag(table), table.sum(axis=1), table.sum(axis=0)
-    each = _ratio(2 * hits, of_gold + of_predicted)
+    f1 = _ratio(2 * hits, of_gold + of_predicted)
     n = table.sum()
     spread = np.sqrt((n**2 - (of_gold**2).sum()) * (n**2 - (of_predicted**2).sum()))
     accuracy = float(_ratio(hits.sum(), n))
     figures = {
         "accuracy": accuracy,
-        "macro_f1": float(each.mean()) if labels else 0.0,
+        "macro_f1": float(f1.mean()) if labels else 0.0,
         "micro_f1": accuracy,  # every text has one label
         "matthews": float(_ratio(hits.sum() * n - of_gold @ of_predicted, spread)),
     }
     both = sorted({*labels, *known})
     if len(both) == 2:
-        figures["f1"] = float(each[-1]) if both[1] in labels else 0.0
+        figures["f1"] = float(f1[-1]) if both[1] in labels else 0.0
     return figures
 
 
@@ -121,9 +121,9 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 def tagging(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> Figures:
     """F1 of the marked stretches, type and both ends right, over all sentences; and the accuracy of the tags."""
-    marked, found = _stretches_of_all(gold), _stretches_of_all(predicted)
-    counted = precision_recall_f1(len(marked & found), len(found), len(marked))
-    right = sum(a == b for one, other in zip(gold, predicted, strict=True) for a, b in zip(one, other, strict=True))
+    marked, guessed = _stretches_of_all(gold), _stretches_of_all(predicted)
+    counted = precision_recall_f1(len(marked & guessed), len(guessed), len(marked))
+    right = sum(a == b for pair in zip(gold, predicted, strict=True) for a, b in zip(*pair, strict=True))
     return {
         **{f"entity_{name}": value for name, value in counted.items()},
         "accuracy": float(_ratio(right, sum(map(len, gold)))),
@@ -132,11 +132,13 @@ def tagging(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -
 
 def per_type(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> list[dict[str, str | float | int]]:
     """The same for each type of stretch."""
-    marked, found = _stretches_of_all(gold), _stretches_of_all(predicted)
+    marked, guessed = _stretches_of_all(gold), _stretches_of_all(predicted)
     rows: list[dict[str, str | float | int]] = []
-    for kind in sorted({stretch.type for _, stretch in marked | found}):
-        own, other = ({s for s in some if s[1].type == kind} for some in (marked, found))
-        rows.append({"label": kind, **precision_recall_f1(len(own & other), len(other), len(own)), "n": len(own)})
+    for kind in sorted({stretch.type for _, stretch in marked | guessed}):
+        n_marked, n_guessed, n_right = (
+            sum(stretch.type == kind for _, stretch in counted) for counted in (marked, guessed, marked & guessed)
+        )
+        rows.append({"label": kind, **precision_recall_f1(n_right, n_guessed, n_marked), "n": n_marked})
     return rows
 
 

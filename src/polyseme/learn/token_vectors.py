@@ -39,11 +39,11 @@ class Flat(NamedTuple):
 
     def padded(self, rows: Ints, longest: int) -> NDArray[Any]:
         """The values of some texts, padded with zeros, ``(B, longest, …)``."""
-        found = np.zeros((len(rows), longest, *self.values.shape[1:]), dtype=self.values.dtype)
+        padded = np.zeros((len(rows), longest, *self.values.shape[1:]), dtype=self.values.dtype)
         for place, row in enumerate(rows):
             start, end = self.offsets[row], self.offsets[row + 1]
-            found[place, : end - start] = self.values[start:end]
-        return found
+            padded[place, : end - start] = self.values[start:end]
+        return padded
 
 
 def offsets_of(lists: TokenLists) -> Ints:

@@ -165,8 +165,8 @@ class AnswerNet(nn.Module):
     def forward(self, batches: tuple[Any, Any]) -> Tensor:
         """Scores ``(B, B)`` of every answer for every turn."""
         u, v = (self.net(batch).vectors for batch in batches)
-        found: Tensor = u @ self.layers(v).t()
-        return found
+        scores: Tensor = u @ self.layers(v).t()
+        return scores
 
 
 class AnswerTask(BatchTask):

@@ -94,12 +94,12 @@ class HierarchicalConvModule(TextModule):
         self.layers = nn.ModuleList(nn.Conv1d(n, hidden, WIDTH, padding=WIDTH // 2) for n in widths)
 
     def forward(self, tokens: TextTokens) -> Encoding:
-        x, found = tokens.x, []
+        x, maxima = tokens.x, []
         for layer in self.layers:
             real = x * tokens.mask.unsqueeze(-1)
             x = torch.relu(layer(real.transpose(1, 2))).transpose(1, 2)  # (B, T, hidden)
-            found.append(max_over(x, tokens.mask))
-        return Encoding(torch.cat(found, dim=1))
+            maxima.append(max_over(x, tokens.mask))
+        return Encoding(torch.cat(maxima, dim=1))
 
 
 def classifier(dim: int, n_classes: int, options: PairClassifierOptions) -> nn.Sequential:
@@ -181,8 +181,8 @@ class PublishedInferSent(InferSent):
     @property
     def vectors(self) -> WordVectorsInterface:
         """The word vectors at its input."""
-        found: WordVectorsInterface = self.inputs.encoders[0]
-        return found
+        vectors: WordVectorsInterface = self.inputs.encoders[0]
+        return vectors
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
         first, last = self.options.boundaries.split()

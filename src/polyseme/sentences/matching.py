@@ -27,9 +27,9 @@ GRID = 4  # cells on each side of a pooled similarity matrix
 
 def gated_convolution(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
     """relu of the convolution, 0 if a window sees only padding: ``(B, C, T) -> (B, C', T)``."""
-    found = torch.relu(layer(x))
-    real = torch.arange(found.shape[2], device=x.device) < lengths.clamp_min(0).unsqueeze(1)
-    return found * real.unsqueeze(1)
+    features = torch.relu(layer(x))
+    real = torch.arange(features.shape[2], device=x.device) < lengths.clamp_min(0).unsqueeze(1)
+    return features * real.unsqueeze(1)
 
 
 class Arc1Module(PairModule):
@@ -199,8 +199,8 @@ class MpCnnModule(PairModule):
         for pool in self.POOLS:
             left, right = (self._whole(*side, pool) for side in pair)  # (B, widths, maps)
             features += [_l2(left, right, 1), _cosine(left, right, 1)]
-            one, other = left.unsqueeze(2), right.unsqueeze(1)  # every width of one text with every width of the other
-            features += [_l2(one, other, 3), _cosine(one, other, 3), (one - other).abs()]
+            u, v = left.unsqueeze(2), right.unsqueeze(1)  # every width of one text with every width of the other
+            features += [_l2(u, v, 3), _cosine(u, v, 3), (u - v).abs()]
         for pool in self.POOLS[:2]:
             left, right = (self._single(*side, pool) for side in pair)  # (B, widths, maps, D)
             features += [_l2(left, right, 3), _cosine(left, right, 3), (left - right).abs()]
@@ -214,13 +214,13 @@ class MpCnnModule(PairModule):
         return x, tokens.mask.sum(dim=1).clamp_min(width)
 
     def _whole(self, x: Tensor, lengths: Tensor, pool: str) -> Tensor:
-        found = [_pooled(torch.tanh(layer(x)), lengths - n, pool) for n, layer in enumerate(self.whole)]
+        pooled = [_pooled(torch.tanh(layer(x)), lengths - n, pool) for n, layer in enumerate(self.whole)]
         words = self.words(_pooled(x, lengths, pool))
-        return torch.stack([*found, words], dim=1)
+        return torch.stack([*pooled, words], dim=1)
 
     def _single(self, x: Tensor, lengths: Tensor, pool: str) -> Tensor:
-        found = [_pooled(torch.tanh(layer(x)), lengths - n, pool) for n, layer in enumerate(self.single)]
-        return torch.stack([f.view(len(x), self.input, self.dimension_maps).transpose(1, 2) for f in found], dim=1)
+        pooled = [_pooled(torch.tanh(layer(x)), lengths - n, pool) for n, layer in enumerate(self.single)]
+        return torch.stack([f.view(len(x), self.input, self.dimension_maps).transpose(1, 2) for f in pooled], dim=1)
 
 
 def _pooled(x: Tensor, lengths: Tensor, pool: str) -> Tensor:

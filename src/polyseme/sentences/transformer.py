@@ -145,10 +145,10 @@ class SentenceTransformer(Model, SentenceEncoder):
 
     def at_precision(self, precision: str) -> Self:
         """The same model, running in ``int8`` or ``fp32``."""
-        found = copy.copy(self)
-        found.__dict__.pop("runner", None)
-        found.encoder = self.encoder.at_precision(precision)
-        return found
+        model = copy.copy(self)
+        model.__dict__.pop("runner", None)
+        model.encoder = self.encoder.at_precision(precision)
+        return model
 
     @torch.inference_mode()
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
@@ -165,14 +165,14 @@ class SentenceTransformer(Model, SentenceEncoder):
     def sequences(self, texts: Sequence[Sentence]) -> list[Ints]:
         """The subword ids of each text, shortened as ``long_texts`` says."""
         pieces = self.encoder.pieces.lowered if self.options.lower else self.encoder.pieces
-        found, room = pieces.ids([self._text(text) for text in texts]), self.runner.room
+        whole, room = pieces.ids([self._text(text) for text in texts]), self.runner.room
         if self.options.long_texts == "windows":
-            return found
+            return whole
         before, behind = self._marks()
         room = max(room - len(before) - len(behind), 1)
         first = room if self.options.long_texts == "cut" else room - room // 2
         last = room - first
-        short = [ids if len(ids) <= room else np.concatenate([ids[:first], ids[len(ids) - last :]]) for ids in found]
+        short = [ids if len(ids) <= room else np.concatenate([ids[:first], ids[len(ids) - last :]]) for ids in whole]
         return [np.concatenate([before, ids, behind]) for ids in short]
 
     def _marks(self) -> tuple[Ints, Ints]:

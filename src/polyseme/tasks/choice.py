@@ -2,7 +2,7 @@
 
     p(k) = softmax_k(w · f(context, alternative k))
 
-f: the features of a pair of texts under any encoder (tasks/heads.py). Under the head cross, a Transformer reads both as
+f: the features of a pair of texts under any encoder (learn/pairs.py). Under the head cross, a Transformer reads both as
 one input: Radford et al., "Improving Language Understanding by Generative Pre-Training", 2018. The dropout before w is
 drawn once for all alternatives of a context, as in their program. Rows may have different numbers of alternatives. Of a
 context that is too long for a Transformer, the end is read.

@@ -298,11 +298,12 @@ HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span
 def joined_options(task: str) -> type[TaskOptions]:
     """The options of a task: its own, and all that its heads have."""
     heads = HEADS[task]
-    own = {field.name: field for field in dataclasses.fields(TaskOptions)}
+    shared = {field.name: field for field in dataclasses.fields(TaskOptions)}
     first, tuned = next(iter(heads)), TUNED_HEADS.get(task)
-    told = f"; auto: {first}" + (f", and {tuned} where a Transformer is fine-tuned" if tuned else "")
-    told += f" ({SCORED_HEAD} for scores under a sentence-transformers model)" if task == "pair" else ""
-    about = {**own["head"].metadata, "choices": ("auto", *heads), "help": own["head"].metadata["help"] + told}
+    help_text = f"; auto: {first}" + (f", and {tuned} where a Transformer is fine-tuned" if tuned else "")
+    help_text += f" ({SCORED_HEAD} for scores under a sentence-transformers model)" if task == "pair" else ""
+    known = shared["head"].metadata
+    about = {**known, "choices": ("auto", *heads), "help": known["help"] + help_text}
     fields: list[tuple[str, Any, Any]] = [("head", str, dataclasses.field(default="auto", metadata=about))]
     by_name: dict[str, dict[str, dataclasses.Field[Any]]] = {}
     for head, kind in heads.items():
@@ -322,21 +323,23 @@ def _joined(hint: Any, of_head: Mapping[str, dataclasses.Field[Any]], n_heads: i
     """The type and field of an option that some heads have, each with a default of its own."""
     field = next(iter(of_head.values()))
     defaults: dict[Any, list[str]] = {}
-    for head, one in of_head.items():
-        defaults.setdefault(one.default, []).append(head)
+    for head, its_field in of_head.items():
+        defaults.setdefault(its_field.default, []).append(head)
     if len(of_head) == n_heads and len(defaults) == 1 and field.name not in FINETUNED:
         return hint, dataclasses.field(default=field.default, metadata=field.metadata)
-    told = field.metadata["help"]
+    help_text = field.metadata["help"]
     if len(defaults) > 1:
-        shown = [_named(value, own, n_heads) for value, own in defaults.items() if value is not None]
-        told += f"  [default: {'; '.join(shown)}]"
+        shown = [_named(value, names, n_heads) for value, names in defaults.items() if value is not None]
+        help_text += f"  [default: {'; '.join(shown)}]"
     else:
-        told += f" ({', '.join(of_head)})" if len(of_head) <= n_heads // 2 else ""
-        told += "" if field.default is None else f"  [default: {field.default}]"
+        help_text += f" ({', '.join(of_head)})" if len(of_head) <= n_heads // 2 else ""
+        help_text += "" if field.default is None else f"  [default: {field.default}]"
     if field.name in FINETUNED:
-        told = told.removesuffix("]") + f"; fine-tuning: {FINETUNED[field.name]}]"
-    choices = dict.fromkeys(choice for one in of_head.values() for choice in one.metadata.get("choices") or ())
-    about = {**field.metadata, "help": told, "choices": tuple(choices) or None}
+        help_text = help_text.removesuffix("]") + f"; fine-tuning: {FINETUNED[field.name]}]"
+    choices = dict.fromkeys(
+        choice for its_field in of_head.values() for choice in its_field.metadata.get("choices") or ()
+    )
+    about = {**field.metadata, "help": help_text, "choices": tuple(choices) or None}
     return hint | None, dataclasses.field(default=None, metadata=about)
 
 
@@ -355,7 +358,7 @@ def tuned_epochs(n_examples: int) -> int:
     return min(2 + round(SEEN / max(n_examples, 1)), MOST_EPOCHS)
 
 
-def held_out_share(options: TaskOptions, own: Any, n_examples: int) -> float:
+def held_out_share(options: TaskOptions, settings: Any, n_examples: int) -> float:
     """The fraction of the examples to hold out.
 
     If the learning rate falls to zero at the end (fine-tuning, ULMFiT), the last weights are good ones. A few dozen
@@ -363,18 +366,18 @@ def held_out_share(options: TaskOptions, own: Any, n_examples: int) -> float:
     """
     if options.held_out is not None:
         return options.held_out
-    return 0.0 if own.schedule == "slanted" and HELD_OUT * n_examples < FEWEST else HELD_OUT
+    return 0.0 if settings.schedule == "slanted" and HELD_OUT * n_examples < FEWEST else HELD_OUT
 
 
 def head_options(task: str, options: TaskOptions, n_examples: int = 0) -> Any:
     """The options of the head that was chosen; one given that it does not have is an OptionError."""
     kind = HEADS[task][usual_head(task) if options.head == "auto" else options.head]
     known = {field.name for field in dataclasses.fields(kind)}
-    own = {field.name for field in dataclasses.fields(TaskOptions)}
+    shared = {field.name for field in dataclasses.fields(TaskOptions)}
     given = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in own or value is None:
+        if field.name in shared or value is None:
             continue
         if field.name not in known:
             if field.default is None:

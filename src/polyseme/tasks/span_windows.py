@@ -126,17 +126,17 @@ def shared_features(tokens: Sequence[str], question: Sequence[str]) -> FloatArra
     asked, letters = {token.lower() for token in question}, set("".join(question).lower())
     numbers = sentence_numbers(tokens)
     shares = _sentence_shares(tokens, question, numbers.tolist())
-    found = np.zeros((len(tokens), N_FEATURES), dtype=np.float32)
+    features = np.zeros((len(tokens), N_FEATURES), dtype=np.float32)
     for place, token in enumerate(tokens):
         small = token.lower()
         share = shares[numbers[place]]
         begins = place == 0 or _parts(tokens[place - 1]) or numbers[place] != numbers[place - 1]
         ends = place + 1 == len(tokens) or _parts(tokens[place + 1]) or numbers[place + 1] != numbers[place]
-        found[place] = (
+        features[place] = (
             small in asked, sum(letter in letters for letter in small) / max(len(small), 1), share, share == 1,
             begins, ends,
         )  # fmt: skip
-    return found
+    return features
 
 
 def _parts(token: str) -> bool:
@@ -149,9 +149,9 @@ def _sentence_shares(tokens: Sequence[str], question: Sequence[str], numbers: Se
     for token, number in zip(tokens, numbers, strict=True):
         sentences[number].append(token)
     shingles = [_shingles(sentence) for sentence in sentences]
-    seen = Counter(shingle for some in shingles for shingle in some)
+    seen = Counter(shingle for of_sentence in shingles for shingle in of_sentence)
     wanted = _shingles(question)
-    shares = [sum(math.log(1 + len(sentences) / seen[s]) for s in wanted & some) for some in shingles]
+    shares = [sum(math.log(1 + len(sentences) / seen[s]) for s in wanted & of_sentence) for of_sentence in shingles]
     most = max(shares, default=0.0)
     return [share / most if most else 0.0 for share in shares]
 
