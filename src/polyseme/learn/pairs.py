@@ -27,7 +27,7 @@ from polyseme.learn.frozen import FrozenNet, StandardisedVectors, Vectors, encod
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs
 from polyseme.learn.modules import Encoding, TextTokens, weights
 from polyseme.learn.pieces import FirstState, PieceBatch
-from polyseme.learn.prepared import Learner, PreparedInputs, Reader
+from polyseme.learn.prepared import LearningTexts, PreparedInputs, Reader
 from polyseme.store.folder import Parts
 from polyseme.text.spacing import joined
 
@@ -127,7 +127,7 @@ class TwoTexts(PreparedInputs):
 class Siamese(Reader):
     """Both texts of a pair by one encoder that learns: [u; v; |u - v|; u∗v], or what else ``join`` makes of u and v."""
 
-    def __init__(self, learner: Learner, join: Callable[[Tensor, Tensor], Tensor] = compared) -> None:
+    def __init__(self, learner: LearningTexts, join: Callable[[Tensor, Tensor], Tensor] = compared) -> None:
         self.learner, self.net = learner, SiameseNet(learner.net, join)
         self.dim = 1 if join is cosine else 4 * learner.dim
 

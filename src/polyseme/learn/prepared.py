@@ -108,7 +108,7 @@ class TextLearner(Protocol):
         ...
 
 
-class Learner(Reader):
+class LearningTexts(Reader):
     """Texts by an encoder that learns; the folder keeps the ``encoder``."""
 
     def __init__(self, learner: TextLearner, encoder: Any = None) -> None:

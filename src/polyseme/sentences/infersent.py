@@ -36,7 +36,7 @@ from polyseme.learn.learning import HELD_OUT, HeadedNetwork, Held, Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
 from polyseme.learn.options import LabelOptions
 from polyseme.learn.pairs import Siamese, pairs_of
-from polyseme.learn.prepared import Learner
+from polyseme.learn.prepared import LearningTexts
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
@@ -113,7 +113,7 @@ def inference_task(
     encoder: LearnedEncoder, training: Examples, dev: Examples, options: Any, progress: Progress = silent
 ) -> Learning:
     """The training of an encoder, and of layers above [u; v; |u - v|; u∗v], on the labels of pairs."""
-    pairs, goal = Siamese(Learner(encoder)), Classes.of(training, part_of(options, LabelOptions))
+    pairs, goal = Siamese(LearningTexts(encoder)), Classes.of(training, part_of(options, LabelOptions))
     net = HeadedNetwork(pairs.net, classifier(pairs.dim, goal.n_outputs, options))
     prepared, held = (pairs.prepare(pairs_of(part), progress) for part in (training, dev))
     return Learning(

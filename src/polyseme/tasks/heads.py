@@ -17,7 +17,7 @@ from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Sentence, SentenceEncoder
 from polyseme.learn.frozen import FrozenTexts
 from polyseme.learn.modules import copied
-from polyseme.learn.prepared import Learner, Reader
+from polyseme.learn.prepared import LearningTexts, Reader
 from polyseme.options import make_options
 from polyseme.sentences.encoders import BiLstmMax, Dan, Dcnn, Han, Rnn, SelfAttention, TextCnn
 from polyseme.sentences.learned import LearnedEncoder
@@ -37,10 +37,10 @@ ENCODERS: dict[str, type[LearnedEncoder]] = {
 def text_reader(head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, settings: Any) -> Reader:
     """What reads texts for a head."""
     frozen = frozen_encoder(encoders, settings)
-    return FrozenTexts(frozen) if frozen is not None else learner(head, texts, encoders, about, settings)
+    return FrozenTexts(frozen) if frozen is not None else learning_texts(head, texts, encoders, about, settings)
 
 
-def learner(
+def learning_texts(
     head: str,
     texts: Sequence[Sentence],
     encoders: Sequence[Any],
@@ -48,23 +48,23 @@ def learner(
     settings: Any,
     *,
     compared: bool = False,
-) -> Learner:
+) -> LearningTexts:
     """A Transformer that is fine-tuned on whole texts, or a new encoder over token vectors."""
     if tunes_texts(encoders, settings):
         return tuned(to_tune(encoders[0], settings, about, compared=compared), settings)
-    return Learner(new_encoder(head, texts, encoders, about, settings))
+    return LearningTexts(new_encoder(head, texts, encoders, about, settings))
 
 
-def tuned(encoder: SentenceTransformer, settings: Any) -> Learner:
+def tuned(encoder: SentenceTransformer, settings: Any) -> LearningTexts:
     """The reader of a sentence encoder that is fine-tuned."""
-    return Learner(TunedTexts(encoder, settings.lm_weight), encoder)
+    return LearningTexts(TunedTexts(encoder, settings.lm_weight), encoder)
 
 
 def restored_texts(encoder: SentenceEncoder, settings: Any, *, frozen: bool) -> Reader:
     """The reader whose encoder a folder kept."""
     if isinstance(encoder, SentenceTransformer) and not frozen:
         return tuned(encoder, settings)
-    return Learner(encoder) if isinstance(encoder, LearnedEncoder) and not frozen else FrozenTexts(encoder)
+    return LearningTexts(encoder) if isinstance(encoder, LearnedEncoder) and not frozen else FrozenTexts(encoder)
 
 
 def new_encoder(

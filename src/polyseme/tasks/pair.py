@@ -33,14 +33,14 @@ from polyseme.learn.learning import HeadedNetwork, answers_of, output_layer
 from polyseme.learn.metrics import PRIMARY, Figures, scores
 from polyseme.learn.modules import fill, weights
 from polyseme.learn.pairs import Cross, FrozenPairs, Matching, Siamese, TextPair, cosine, pairs_of
-from polyseme.learn.prepared import Learner, Reader
+from polyseme.learn.prepared import LearningTexts, Reader
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.matching import check_filters, new_matcher
 from polyseme.sentences.transformer import POOLER, SentenceTransformer, to_tune, usual_mode
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.classify import class_report
-from polyseme.tasks.heads import frozen_encoder, learner, one_transformer, tuned, tunes_texts
+from polyseme.tasks.heads import frozen_encoder, learning_texts, one_transformer, tuned, tunes_texts
 from polyseme.tasks.model import (
     Prediction,
     TaskModel,
@@ -262,7 +262,7 @@ def pair_reader(
     frozen = frozen_encoder(encoders, settings)
     if frozen is not None:
         return FrozenPairs(frozen)
-    return Siamese(learner(head, texts, encoders, about, settings, compared=True))
+    return Siamese(learning_texts(head, texts, encoders, about, settings, compared=True))
 
 
 def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross: Any) -> Reader:
@@ -281,7 +281,9 @@ def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross
         if isinstance(encoder, SentenceTransformer) and isinstance(settings, CosineOptions):
             return Siamese(tuned(encoder, settings), cosine)
         if isinstance(encoder, (SentenceTransformer, LearnedEncoder)):
-            return Siamese(tuned(encoder, settings) if isinstance(encoder, SentenceTransformer) else Learner(encoder))
+            return Siamese(
+                tuned(encoder, settings) if isinstance(encoder, SentenceTransformer) else LearningTexts(encoder)
+            )
     if not isinstance(encoder, SentenceEncoder):
         raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
     reader = FrozenPairs(encoder)
