@@ -22,6 +22,11 @@ class FormatError(PolysemeError):
     """A file or folder that is truncated, altered, of another format or of a newer version."""
 
 
+def altered_model(what: str) -> FormatError:
+    """The error of a model folder whose contents do not fit each other."""
+    return FormatError(f"the model folder was altered: {what}")
+
+
 class FileChanged(FormatError):
     """A file that was written to in place while it was in use."""
 

@@ -11,6 +11,7 @@ import polyseme
 from polyseme.disk.folders import checksum
 from polyseme.errors import FormatError, TrainingError
 from polyseme.store.folder import MODEL, Contents, Parts, read_curve, read_parts, write_folder
+from polyseme.store.model import Model
 from polyseme.store.safetensors_file import write as write_tensors
 from polyseme.training.checkpoint import Checkpoint, Snapshot
 
@@ -32,6 +33,28 @@ def test_a_model_folder_reads_back_as_it_was_written(tmp_path):
         assert (folder.found["format"], folder.found["method"]) == (1, "word2vec")
     assert parts.tables["vocab"] == WORDS
     np.testing.assert_array_equal(parts.tensors["vectors"], np.ones((7, 4)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (lambda parts: parts.tensor("counts"), "its array 'counts' is missing"),
+        (lambda parts: parts.tensor("vectors", (7,)), r"its array 'vectors' .* \(7, 4\) instead of \(7,\)"),
+        (lambda parts: parts.tensor("vectors", (None, 5)), r"its array 'vectors' .* instead of \(None, 5\)"),
+        (lambda parts: parts.tensor("vectors", (7, 4), np.integer), "its array 'vectors' holds float32"),
+        (lambda parts: parts.table("labels"), r"its table labels\.txt is missing"),
+        (lambda parts: parts.file("steps.json"), r"it has no steps\.json"),
+        (lambda parts: parts.model("encoder", Model), "it has no Model in encoder/"),
+        (lambda parts: parts.model("words", Model), "it has no Model in words/"),
+    ],
+)
+def test_what_a_model_lacks_is_told_in_one_line(asked, reason):
+    parts = Parts({"vectors": np.ones((7, 4), np.float32)}, {"vocab": WORDS}, {"a.json": b"{}"}, {"words": "no model"})
+    assert parts.tensor("vectors", (None, 4), np.floating).shape == (7, 4)
+    assert (parts.table("vocab"), parts.file("a.json"), parts.model("words", str)) == (WORDS, b"{}", "no model")
+    with pytest.raises(FormatError, match=f"^the model folder was altered: {reason}") as error:
+        asked(parts)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "vocab.txt", "training.jsonl"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -90,10 +90,8 @@ class Stack(Model, ContextEncoder):
 
     @classmethod
     def from_parts(cls, options: StackOptions, parts: Parts, about: About) -> Self:
-        encoders = [parts.models.get(f"encoder{number}") for number in range(len(parts.models))]
-        if not all(isinstance(encoder, ContextEncoder) for encoder in encoders):
-            raise FormatError("the model folder was altered: encoder0, encoder1 … are not its context encoders")
+        encoders = [parts.model(f"encoder{number}", ContextEncoder) for number in range(len(parts.models))]
         try:
-            return cls(encoders, layers=options.layers, about=about)  # type: ignore[arg-type]
+            return cls(encoders, layers=options.layers, about=about)
         except OptionError as error:
-            raise FormatError(f"the model folder was altered: {error}") from None
+            raise altered_model(str(error)) from None

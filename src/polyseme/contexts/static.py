@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.arrays import FloatArray, filled_rows
-from polyseme.errors import FormatError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
@@ -77,7 +76,4 @@ class StaticEncoder(Model, ContextEncoder):
 
     @classmethod
     def from_parts(cls, options: StaticOptions, parts: Parts, about: About) -> Self:
-        words = parts.models.get("words")
-        if not isinstance(words, WordVectorsInterface):
-            raise FormatError("the model folder was altered: it has no word vectors in words/")
-        return cls(words, options=options, about=about)
+        return cls(parts.model("words", WordVectorsInterface), options=options, about=about)

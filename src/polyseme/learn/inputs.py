@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from polyseme.arrays import Ints
 from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.contexts.static import StaticEncoder
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectorsInterface, silent, tokens_given
 from polyseme.learn.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.learn.modules import TextTokens, copied, fill, weights
@@ -183,19 +183,19 @@ class Inputs:
         options = part_of(given_options, InputOptions)
         encoders = [parts.models.get(f"encoder{number}") for number in range(_n_encoders(parts))]
         if not all(isinstance(encoder, (WordVectorsInterface, ContextEncoder)) for encoder in encoders):
-            raise FormatError("the model folder was altered: encoder0, encoder1 … are not its encoders")
+            raise altered_model("encoder0, encoder1 … are not its encoders")
         dim = _learned_dim(encoders, options)
-        tables: list[TokenVectorSource] = [LearnedKeys("words", _table(parts, "words"), dim)] if dim else []
+        tables: list[TokenVectorSource] = [LearnedKeys("words", parts.table("words"), dim)] if dim else []
         if options.bigrams:
-            tables.append(LearnedKeys("bigrams", _table(parts, "bigrams"), options.bigrams))
+            tables.append(LearnedKeys("bigrams", parts.table("bigrams"), options.bigrams))
         if options.letters:
-            tables.append(Letters(_table(parts, "letters"), options.letters))
+            tables.append(Letters(parts.table("letters"), options.letters))
         sources: list[TokenVectorSource] = []
         for encoder in encoders:
             if isinstance(encoder, WordVectorsInterface):
                 mode = _mode_of_words(options)
                 tuned = mode != "frozen"
-                learned = LearnedKeys("words", _table(parts, "words"), encoder.vector_size) if tuned else None
+                learned = LearnedKeys("words", parts.table("words"), encoder.vector_size) if tuned else None
                 sources.append(FixedVectors(encoder, mode, learned))
             elif isinstance(encoder, ContextEncoder):
                 overlapping = prefix + OVERLAPPING in parts.tensors
@@ -245,9 +245,3 @@ def _context_source(encoder: ContextEncoder, options: InputOptions, *, overlappi
 
 def _n_encoders(parts: Parts) -> int:
     return sum(name.startswith("encoder") for name in parts.models)
-
-
-def _table(parts: Parts, name: str) -> list[str]:
-    if name not in parts.tables:
-        raise FormatError(f"the model folder was altered: its table of {name} is missing")
-    return parts.tables[name]

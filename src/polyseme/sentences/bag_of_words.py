@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, unit_rows
-from polyseme.errors import FormatError, TrainingError
+from polyseme.errors import TrainingError, altered_model
 from polyseme.interfaces import TEXTS_AT_ONCE, Sentence, SentenceEncoder, batched, several, text_batches
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -202,14 +202,11 @@ class Bow(Trainable, SparseEncoder):
 
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
-        vocabulary, frequencies = vocabulary_of(parts), parts.tensors.get("frequencies")
-        n_texts = parts.tensors.get("texts")
-        if frequencies is None or frequencies.shape != (len(vocabulary),) or frequencies.dtype.kind not in "iu":
-            raise FormatError("the model folder was altered: its frequencies do not fit its words")
-        if n_texts is None or n_texts.shape != (1,) or n_texts.dtype.kind not in "iu":
-            raise FormatError("the model folder was altered: it does not say how many texts were counted")
+        vocabulary = vocabulary_of(parts)
+        frequencies = parts.tensor("frequencies", (len(vocabulary),), np.integer)
+        n_texts = parts.tensor("texts", (1,), np.integer)
         if np.any(frequencies < 0) or np.any(frequencies > n_texts[0]):
-            raise FormatError("the model folder was altered: a word occurs in more texts than there are")
+            raise altered_model("a word occurs in more texts than there are")
         return cls(vocabulary, np.array(frequencies, np.int64), int(n_texts[0]), options=options, about=about)
 
 

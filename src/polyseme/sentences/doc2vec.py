@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, unit_rows
-from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
+from polyseme.errors import OptionError, TrainingError, altered_model, close_matches
 from polyseme.interfaces import Sentence, SentenceEncoder, check_query
 from polyseme.options import option
 from polyseme.sentences.bag_of_words import sentence_numbers, text_offsets
@@ -187,16 +187,16 @@ class Doc2Vec(Trainable, SentenceEncoder):
 
     @classmethod
     def from_parts(cls, options: Doc2VecOptions, parts: Parts, about: About) -> Self:
-        vocabulary, titles = vocabulary_of(parts), parts.tables.get("titles")
-        if titles is None or not len(vocabulary):
-            raise FormatError("the model folder was altered: its words or the titles of its documents are missing")
+        vocabulary, titles = vocabulary_of(parts), parts.table("titles")
+        if not len(vocabulary):
+            raise altered_model("its words are missing")
         documents, outputs = matrix_of(parts, "documents", len(titles)), matrix_of(parts, "outputs", len(vocabulary))
         dbow = options.architecture == "dbow"
         inputs = None if dbow else matrix_of(parts, "inputs", len(vocabulary))
         wide = options.dim * (1 + 2 * options.window if options.architecture == "dm-concat" else 1)
         sizes = [documents.shape[1], options.dim if inputs is None else inputs.shape[1], outputs.shape[1]]
         if sizes != [options.dim, options.dim, wide]:
-            raise FormatError("the model folder was altered: its vectors are not of the length its options say")
+            raise altered_model("its vectors are not of the length its options say")
         return cls(vocabulary, documents, titles, inputs, outputs, options=options, about=about)
 
 

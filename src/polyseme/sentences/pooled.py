@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints, filled_rows, main_directions
 from polyseme.contexts.static import StaticEncoder, looked_up
-from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, altered_model
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
@@ -353,24 +353,19 @@ class Pooled(Model, SentenceEncoder):
 
     @classmethod
     def from_parts(cls, options: PooledOptions, parts: Parts, about: About) -> Self:
-        encoder, counts, directions = (
-            parts.models.get("encoder"), parts.models.get("counts"), parts.tensors.get("directions")
-        )  # fmt: skip
-        if not isinstance(encoder, ContextEncoder) or not isinstance(counts, Bow | None):
-            raise FormatError("the model folder was altered: it has no context encoder in encoder/, or other counts")
+        encoder = parts.model("encoder", ContextEncoder)
+        counts = parts.model("counts", Bow) if "counts" in parts.models else None
         reader: Any = parts.models.get("reader")
         if reader is None and "scores" in parts.tensors:
-            words, scores = [*parts.tables.get("scored", []), word_weights.UNSEEN], parts.tensors["scores"]
-            if scores.shape != (len(words),):
-                raise FormatError("the model folder was altered: it does not have one score per word")
+            words = [*parts.tables.get("scored", []), word_weights.UNSEEN]
+            scores = parts.tensor("scores", (len(words),))
             reader = dict(zip(words, scores.tolist(), strict=True))
         try:
             made = cls(encoder, **options_to_json(options), counts=counts, reader=reader, about=about)
         except OptionError as error:
-            raise FormatError(f"the model folder was altered: {error}") from None
-        if directions is not None and (directions.ndim != 2 or len(directions) != made.dim):
-            raise FormatError("the model folder was altered: its directions do not fit its vectors")
-        made.directions = directions
+            raise altered_model(str(error)) from None
+        if "directions" in parts.tensors:
+            made.directions = parts.tensor("directions", (made.dim, None))
         return made
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import Sentence
 from polyseme.options import option
 from polyseme.sentences.bag_of_words import SparseEncoder
@@ -127,12 +127,11 @@ class SoftBow(Trainable, SparseEncoder):
 
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
-        vocabulary, near = vocabulary_of(parts), parts.tensors.get("near")
+        vocabulary = vocabulary_of(parts)
         cosines = matrix_of(parts, "cosines", len(vocabulary))
-        if near is None or near.shape != cosines.shape or near.dtype != np.int32:
-            raise FormatError("the model folder was altered: its nearest words do not fit their cosines")
+        near = parts.tensor("near", cosines.shape, np.int32)
         if near.size and (near.min() < 0 or near.max() >= len(vocabulary) or not np.isfinite(cosines).all()):
-            raise FormatError("the model folder was altered: its nearest words are not in its vocabulary")
+            raise altered_model("its nearest words are not in its vocabulary")
         return cls(vocabulary, near, cosines, options=options, about=about)
 
 

@@ -18,7 +18,7 @@ from torch import nn
 
 from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.tokenizer import Pieces
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, altered_model
 from polyseme.interfaces import Sentence, SentenceEncoder, tokens_given
 from polyseme.neural.weights import arrays_of
 from polyseme.options import option
@@ -87,14 +87,12 @@ class TokenTable(Model, SentenceEncoder):
     @classmethod
     def from_parts(cls, options: TokenTableOptions, parts: Parts, about: About) -> Self:
         """The model from its ``parts``."""
-        rows, files = parts.tensors.get("rows"), parts.files
-        missing = [name for name in ("steps.json", "tokenizer.json", "tokenizer_config.json") if name not in files]
-        if rows is None or rows.ndim != 2 or missing:
-            raise FormatError(f"the model folder was altered: {', '.join(missing) or 'its vectors'} cannot be read")
-        pieces = Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="tokenizer.json")
+        rows = parts.tensor("rows", (None, None))
+        tokenizer, tokenizer_config = parts.file("tokenizer.json"), parts.file("tokenizer_config.json")
+        pieces = Pieces.read(tokenizer, tokenizer_config, where="tokenizer.json")
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items() if name != "rows"}
         try:
-            steps = steps_of(json.loads(files["steps.json"])["steps"], rows.shape[1], tensors)
+            steps = steps_of(json.loads(parts.file("steps.json"))["steps"], rows.shape[1], tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise FormatError(f"the model folder was altered: its steps are invalid ({error})") from None
+            raise altered_model(f"its steps are invalid ({error})") from None
         return cls(pieces, np.array(rows, dtype=np.float32), steps, options=options, about=about)

@@ -35,7 +35,7 @@ from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tokenizer import Ints
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import Layers, Progress, Sentence, SentenceEncoder, silent, tokens_given
 from polyseme.learn.modules import Encoding, copied
 from polyseme.learn.pieces import PieceBatch, PieceNet
@@ -200,11 +200,9 @@ class SentenceTransformer(Model, SentenceEncoder):
     @classmethod
     def from_parts(cls, options: SentenceTransformerOptions, parts: Parts, about: About) -> Self:
         """The model from its ``parts``."""
-        encoder = parts.models.get("encoder")
-        if not isinstance(encoder, TransformerEncoder) or "steps.json" not in parts.files:
-            raise FormatError("the model folder was altered: it has no Transformer in encoder/, or no steps.json")
+        encoder = parts.model("encoder", TransformerEncoder)
         try:
-            record = json.loads(parts.files["steps.json"])
+            record = json.loads(parts.file("steps.json"))
             modes, described = record["pooling"], record["steps"]
             known = POOLINGS if encoder.network.pooler is None else {*POOLINGS, POOLER}
             if not modes or not all(mode in known for mode in modes):
@@ -212,7 +210,7 @@ class SentenceTransformer(Model, SentenceEncoder):
             tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
             steps = steps_of(described, encoder.dim * len(modes), tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise FormatError(f"the model folder was altered: its steps are invalid ({error})") from None
+            raise altered_model(f"its steps are invalid ({error})") from None
         return cls(encoder, modes, steps, options=options, about=about)
 
 

@@ -132,11 +132,9 @@ class UseMultilingual(Model, SentenceEncoder):
 
     @classmethod
     def from_parts(cls, options: UseMultilingualOptions, parts: Parts, about: About) -> Self:
-        if TOKENIZER not in parts.files or "table" not in parts.tensors:
-            raise FormatError(f"the model folder was altered: it lacks {TOKENIZER} or the table of pieces")
         weights = {name: array for name, array in parts.tensors.items() if name != "table"}
-        pieces = UnigramPieces(parts.files[TOKENIZER], TOKENIZER)
-        return cls.checked(options, pieces, parts.tensors["table"], weights, about)
+        pieces = UnigramPieces(parts.file(TOKENIZER), TOKENIZER)
+        return cls.checked(options, pieces, parts.tensor("table"), weights, about)
 
     @classmethod
     def checked(

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,12 @@ from polyseme.disk.description import sha256
 from polyseme.disk.files import LONGEST_JSON, PlainFile, parse_json
 from polyseme.disk.folders import Manifest, OpenFolder
 from polyseme.disk.ownership import CARD
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, altered_model
 from polyseme.options import options_to_json
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
+
+M = TypeVar("M")
 
 MARKER = "model.json"
 WEIGHTS, CURVE = "weights.safetensors", "training.jsonl"
@@ -52,6 +54,42 @@ class Parts:
     tables: Mapping[str, list[str]] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)  # stored unchanged, such as tokenizer.json
     models: Mapping[str, Any] = field(default_factory=dict)  # name → Model, in a subfolder of that name
+
+    def tensor(
+        self, name: str, shape: tuple[int | None, ...] | None = None, kind: type[np.generic] = np.generic
+    ) -> NDArray[Any]:
+        """The array ``name``, of this kind of numbers and, if given, of this shape; None in it matches any size."""
+        array = self.tensors.get(name)
+        if array is None:
+            raise altered_model(f"its array {name!r} is missing")
+        if shape is not None and not _fits(array.shape, shape):
+            raise altered_model(f"its array {name!r} is of the wrong shape, {array.shape} instead of {shape}")
+        if not np.issubdtype(array.dtype, kind):
+            raise altered_model(f"its array {name!r} holds {array.dtype} instead of {kind.__name__}")
+        return array
+
+    def table(self, name: str) -> list[str]:
+        """The table ``name``."""
+        if name not in self.tables:
+            raise altered_model(f"its table {name}.txt is missing")
+        return self.tables[name]
+
+    def file(self, name: str) -> bytes:
+        """The content of the file ``name``."""
+        if name not in self.files:
+            raise altered_model(f"it has no {name}")
+        return self.files[name]
+
+    def model(self, name: str, kind: type[M]) -> M:
+        """The inner model ``name``, of this class."""
+        model = self.models.get(name)
+        if not isinstance(model, kind):
+            raise altered_model(f"it has no {kind.__name__} in {name}/")
+        return model
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(want in (None, size) for size, want in zip(shape, wanted, strict=True))
 
 
 @dataclass(frozen=True)

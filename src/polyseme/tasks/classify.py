@@ -19,7 +19,7 @@ from torch import nn
 from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples, texts_of
 from polyseme.data.labels import cut_label
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
 from polyseme.learn.frozen import FrozenTexts, StandardisedVectors
 from polyseme.learn.goals import Classes, check_classes, gold_labels, softmax
@@ -229,12 +229,12 @@ class Classify(TaskModel):
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
         encoder, labels = parts.models.get("encoder"), parts.tables.get("labels", [])
         if not isinstance(encoder, (SentenceEncoder, PublishedFastText)) or not labels:
-            raise FormatError("the model folder was altered: its encoder or its labels are missing")
+            raise altered_model("its encoder or its labels are missing")
         if isinstance(encoder, PublishedFastText):
             return cls(options, encoder, labels, about)
         partner = parts.models.get("beside")
         if partner is not None and not (isinstance(partner, cls) and partner.learned == labels):
-            raise FormatError("the model folder was altered: its classifier has different labels")
+            raise altered_model("its classifier has different labels")
         settings, frozen = head_options(cls.method, options), "output.0.mean" in parts.tensors
         if options.head == "ulmfit":
             output = new_layers(encoder.dim, settings, len(labels))

@@ -25,7 +25,7 @@ from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.data.examples import Examples
 from polyseme.data.labels import MOST_STEPS, scale_steps, spread
-from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, altered_model
 from polyseme.interfaces import SentenceEncoder
 from polyseme.learn.goals import Classes, Goal, softmax
 from polyseme.learn.inputs import Inputs
@@ -238,7 +238,7 @@ def restored(parts: Parts, options: Any) -> Classes | Scale:
     if scale is not None and scale.shape == (2,) and np.isfinite(scale).all():
         return Scale(float(scale[0]), float(scale[1]), options.regression)
     if len(parts.tables.get("labels", [])) < 2:
-        raise FormatError("the model folder was altered: it has neither labels nor a scale")
+        raise altered_model("it has neither labels nor a scale")
     return Classes(parts.tables["labels"])
 
 
@@ -272,11 +272,9 @@ def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross
         matcher = new_matcher(head, inputs.module.dim, settings)
         fill(matcher, parts, "net.")
         return Matching(inputs, matcher)
-    encoder = parts.models.get("encoder")
     if isinstance(settings, CrossOptions):
-        if not isinstance(encoder, TransformerEncoder):
-            raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        return Cross(encoder, settings, pooled="pooled" in parts.tensors, **cross)
+        return Cross(parts.model("encoder", TransformerEncoder), settings, pooled="pooled" in parts.tensors, **cross)
+    encoder = parts.model("encoder", SentenceEncoder)
     if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own next to it
         if isinstance(encoder, SentenceTransformer) and isinstance(settings, CosineOptions):
             return Siamese(tuned(encoder, settings), cosine)
@@ -284,8 +282,6 @@ def restored_pairs(head: str, parts: Parts, about: About, settings: Any, **cross
             return Siamese(
                 tuned(encoder, settings) if isinstance(encoder, SentenceTransformer) else LearningTexts(encoder)
             )
-    if not isinstance(encoder, SentenceEncoder):
-        raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
     reader = FrozenPairs(encoder)
     fill(reader.standardised, parts, "net.")
     return reader

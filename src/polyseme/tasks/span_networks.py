@@ -28,7 +28,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.data.rows import Passage
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, silent
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts
 from polyseme.learn.modules import fill, weights
@@ -312,9 +312,6 @@ class CrossReader(PassageReader):
     @classmethod
     def from_parts(cls, parts: Parts, options: SpanCrossOptions, *, no_answer: bool) -> CrossReader:
         """The reader that ``parts`` kept."""
-        encoder = parts.models.get("encoder")
-        if not isinstance(encoder, TransformerEncoder):
-            raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        reader = cls(encoder, options, no_answer=no_answer)
+        reader = cls(parts.model("encoder", TransformerEncoder), options, no_answer=no_answer)
         fill(reader.net.output, parts, "net.output.")
         return reader

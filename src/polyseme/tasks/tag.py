@@ -29,7 +29,7 @@ from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples, texts_of
 from polyseme.data.schemes import allowed, kept_to, scheme_of, stretches
-from polyseme.errors import FormatError, OptionError, TextError, TrainingError
+from polyseme.errors import OptionError, TextError, TrainingError, altered_model
 from polyseme.interfaces import Sentence
 from polyseme.learn.goals import Goal
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs
@@ -316,7 +316,7 @@ class Tag(TaskModel):
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
         labels, settings = parts.tables.get("labels", []), head_options(cls.method, options)
         if len(labels) < 2:
-            raise FormatError("the model folder was altered: its table of labels is missing")
+            raise altered_model("its table of labels is missing")
         inputs = Inputs.from_parts(settings, parts, about.segmentation or Segmentation())
         net = Tagger(inputs.module, labels, settings, free="free" in parts.tensors)
         fill(net, parts, "net.", but="inputs.")

@@ -122,12 +122,8 @@ def pairs_of_parts(parts: Parts, n_words: int) -> Pairs | None:
     """The counts of a model folder, or None if it has none. Only their shapes are checked; they are not read yet."""
     if not any(name in parts.tensors for name in NAMES):
         return None
-    pairs = Pairs(*(parts.tensors.get(name, np.empty(0)) for name in NAMES))
-    kinds = [array.dtype.name for array in pairs]
-    shapes = [array.shape for array in pairs]
-    if kinds != ["int64", "int32", "float32"] or shapes != [(n_words + 1,), (pairs.sums.size,), (pairs.sums.size,)]:
-        raise FormatError("the model folder was altered: its counts of pairs do not fit its words or each other")
-    return pairs
+    starts, columns = parts.tensor(NAMES[0], (n_words + 1,), np.int64), parts.tensor(NAMES[1], (None,), np.int32)
+    return Pairs(starts, columns, parts.tensor(NAMES[2], columns.shape, np.float32))
 
 
 def pairs_to_tensors(pairs: Pairs | None) -> dict[str, NDArray[Any]]:

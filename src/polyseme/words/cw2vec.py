@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.errors import FormatError, OptionError, TrainingError, as_given
+from polyseme.errors import FormatError, OptionError, TrainingError, altered_model, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -248,7 +248,7 @@ class Cw2Vec(Trainable, WordVectors):
         input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
         rows, bridge = matrix_of(parts, "buckets", options.buckets), matrix_of(parts, "bridge", options.dim)
         if {input.shape[1], output.shape[1], rows.shape[1], bridge.shape[1]} != {options.dim}:
-            raise FormatError("the model folder was altered: its matrices do not fit each other")
+            raise altered_model("its matrices do not fit each other")
         strokes = Strokes.of_lines(parts.tables.get("strokes", []), where="strokes.txt of the model folder")
         grams = StrokeGrams(strokes, options.minn, options.maxn, options.compose, rows)
         return cls(vocabulary, input, output, options=options, about=about, grams=grams, bridge=bridge)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.errors import FormatError
+from polyseme.errors import altered_model
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -130,7 +130,7 @@ class Glove(Trainable, WordVectors):
         input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
         biases = matrix_of(parts, "biases", 2)
         if input.shape != output.shape or biases.shape[1] != len(vocabulary):
-            raise FormatError("the model folder was altered: its matrices do not fit each other")
+            raise altered_model("its matrices do not fit each other")
         return cls(vocabulary, input, output, biases, options=options, about=about)
 
 

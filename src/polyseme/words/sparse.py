@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.errors import FormatError
+from polyseme.errors import altered_model
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary
@@ -105,13 +105,11 @@ def compressed_rows(parts: Parts, names: tuple[str, str, str], rows: int, column
     """The CSR matrix (rows, columns) whose starts, columns and values are stored in a model folder under ``names``."""
     from scipy.sparse import csr_array
 
-    starts, places, values = (parts.tensors.get(name, np.empty(0)) for name in names)
-    kinds = (starts.dtype.name, places.dtype.name, values.dtype.name)
-    if kinds != ("int64", "int32", "float32") or starts.shape != (rows + 1,) or places.shape != values.shape:
-        raise FormatError("the model folder was altered: its sparse matrix does not fit its words")
+    starts, places = parts.tensor(names[0], (rows + 1,), np.int64), parts.tensor(names[1], (None,), np.int32)
+    values = parts.tensor(names[2], places.shape, np.float32)
     try:
         matrix = csr_array((values, places, starts), shape=(rows, columns))
         matrix.check_format(full_check=True)
     except ValueError as error:
-        raise FormatError(f"the model folder was altered: its sparse matrix is wrong ({error})") from None
+        raise altered_model(f"its sparse matrix is wrong ({error})") from None
     return matrix

@@ -330,20 +330,15 @@ class WordVectors(Model, interfaces.WordVectorsInterface):
         return cls(vocabulary, vectors, options=options, about=about, output=output)
 
 
-def vocabulary_of(parts: Parts) -> Vocabulary:
-    """The words and counts of a model folder."""
-    words, counts = parts.tables.get("vocab"), parts.tensors.get("counts")
-    if words is None or counts is None or counts.shape != (len(words),) or counts.dtype.kind not in "iu":
-        raise FormatError("the model folder was altered: its vocabulary and counts do not fit each other")
-    return Vocabulary(words, np.asarray(counts, dtype=np.int64))
+def vocabulary_of(parts: Parts, table: str = "vocab", counts: str = "counts") -> Vocabulary:
+    """The words of a table of a model folder and their counts."""
+    words = parts.table(table)
+    return Vocabulary(words, np.asarray(parts.tensor(counts, (len(words),), np.integer), dtype=np.int64))
 
 
 def matrix_of(parts: Parts, name: str, rows: int | None) -> FloatArray:
     """A float matrix of a model folder, checked to have ``rows`` rows if that is given."""
-    matrix = parts.tensors.get(name)
-    if matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f" or (rows is not None and len(matrix) != rows):
-        raise FormatError(f"the model folder was altered: its matrix {name!r} is missing or of the wrong shape")
-    return as_float32(matrix)
+    return as_float32(parts.tensor(name, (rows, None), np.floating))
 
 
 @dataclass(frozen=True)

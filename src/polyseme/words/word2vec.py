@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.errors import FormatError, OptionError, as_given
+from polyseme.errors import OptionError, altered_model, as_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -152,13 +152,11 @@ class Word2Vec(Trainable, WordVectors):
         if options.loss == "hierarchical":
             nodes = matrix_of(parts, "nodes", len(vocabulary) - 1)
             if options.vectors != "input":
-                raise FormatError(
-                    f"the model folder was altered: a hierarchical model has no {options.vectors!r} vectors"
-                )
+                raise altered_model(f"a hierarchical model has no {options.vectors!r} vectors")
             return cls(vocabulary, input, None, options=options, about=about, nodes=nodes)
         output = matrix_of(parts, "output", len(vocabulary))
         if input.shape != output.shape:
-            raise FormatError(f"the model folder was altered: its matrices are {input.shape} and {output.shape}")
+            raise altered_model(f"its matrices are {input.shape} and {output.shape}")
         return cls(vocabulary, input, output, options=options, about=about)
 
 

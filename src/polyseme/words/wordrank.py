@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, Ints, unit_rows
-from polyseme.errors import FormatError
+from polyseme.errors import altered_model
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -130,7 +130,7 @@ class WordRank(Trainable, WordVectors):
         vocabulary = vocabulary_of(parts)
         input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
         if input.shape != output.shape:
-            raise FormatError(f"the model folder was altered: its matrices are {input.shape} and {output.shape}")
+            raise altered_model(f"its matrices are {input.shape} and {output.shape}")
         return cls(vocabulary, input, output, options=options, about=about)
 
 

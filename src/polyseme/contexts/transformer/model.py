@@ -49,6 +49,7 @@ from polyseme.interfaces import (
 )
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.layers import ScalarMix
+from polyseme.neural.weights import arrays_of, load_arrays
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.normalise import check
@@ -378,8 +379,7 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
     def parts(self) -> Parts:
         """The weights by their names in ``transformers``, config.json, and the files of the tokenizer."""
         tensors = {name: tensor.cpu().numpy() for name, tensor in state(self.network).items()}
-        tensors["mix.scalars"] = self.mix.scalars.detach().numpy()
-        tensors["mix.gamma"] = self.mix.gamma.detach().numpy()
+        tensors |= arrays_of(self.mix, "mix.")
         config = self.network.whole.config.to_json_string(use_diff=True).encode()
         return Parts(tensors, files={"config.json": config, **self.pieces.files()})
 
@@ -387,21 +387,15 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
     def from_parts(cls, options: TransformerOptions | ShapeOptions, parts: Parts, about: About) -> Self:
         """The model that was saved as ``parts``."""
         where = "the model folder"
-        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-            if name not in parts.files:
-                raise FormatError(f"{where} was altered: it has no {name}")
-        tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
-        scalars, gamma = tensors.pop("mix.scalars", None), tensors.pop("mix.gamma", None)
-        record = parsed_settings(parts.files["config.json"], where="config.json")
+        names = ("config.json", "tokenizer.json", "tokenizer_config.json")
+        config, tokenizer, tokenizer_config = (parts.file(name) for name in names)
+        arrays = {name: array for name, array in parts.tensors.items() if name not in ("mix.scalars", "mix.gamma")}
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        record = parsed_settings(config, where="config.json")
         network = build(configuration(record, where="config.json"), tensors, where=where)
         mix = ScalarMix(network.n_layers)
-        for parameter, tensor in ((mix.scalars, scalars), (mix.gamma, gamma)):
-            if tensor is None or tensor.shape != parameter.shape:
-                raise FormatError(f"{where} was altered: the weights of its mix are missing or misshapen")
-            parameter.data = tensor.float()
-        pieces = Pieces.read(
-            parts.files["tokenizer.json"], parts.files["tokenizer_config.json"], where="tokenizer.json"
-        )
+        load_arrays(mix, parts.tensors, "mix.")
+        pieces = Pieces.read(tokenizer, tokenizer_config, where="tokenizer.json")
         check_vocabulary(network, pieces, where=where)
         return cls(options, network, pieces, mix=mix, about=about)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError
+from polyseme.errors import altered_model
 from polyseme.text.byte_pairs import BytePairs
 from polyseme.text.corpus import Corpus
 from polyseme.text.spacing import join_words
@@ -34,7 +34,7 @@ class Units:
 
     def __post_init__(self) -> None:
         if (self.kind == "bpe") != (self.pieces is not None):
-            raise FormatError("the model folder was altered: byte-pair pieces and their merges belong together")
+            raise altered_model("byte-pair pieces and their merges belong together")
 
     def __len__(self) -> int:
         return SPECIALS + len(self.known)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import check_file, new_files
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -150,17 +150,13 @@ class PublishedFastText(WordVectors):
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
         vocabulary = vocabulary_of(parts)
-        labels = vocabulary_of(
-            Parts({"counts": parts.tensors.get("label_counts", np.empty(1))}, {"vocab": parts.tables.get("labels", [])})
-        )
+        labels = vocabulary_of(parts, "labels", "label_counts")
         vectors, own = (matrix_of(parts, name, len(vocabulary)) for name in ("vectors", "own"))
-        kept = parts.tensors.get("kept")
-        if kept is not None and (kept.ndim != 2 or kept.shape[1] != 2 or kept.dtype.kind != "i"):
-            raise FormatError("the model folder was altered: its table of kept buckets is of the wrong shape")
-        pairs = None if kept is None else dict(kept.tolist())
+        kept = "kept" in parts.tensors
+        pairs = dict(parts.tensor("kept", (None, 2), np.signedinteger).tolist()) if kept else None
         rows = matrix_of(parts, "buckets", options.buckets if pairs is None else len(pairs))
         if pairs and not 0 <= min(pairs.values()) <= max(pairs.values()) < len(rows):
-            raise FormatError("the model folder was altered: its kept buckets have no rows")
+            raise altered_model("its kept buckets have no rows")
         whole = END_OF_SENTENCE if options.end_is_whole else ""
         subwords = Subwords(options.minn, options.maxn, rows, own, options.buckets, pairs, whole)
         output = matrix_of(parts, "output", None)

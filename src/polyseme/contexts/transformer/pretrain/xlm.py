@@ -43,7 +43,7 @@ from polyseme.contexts.transformer.subwords import learn_byte_pairs
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.data.parallel import Parallel
-from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, altered_model
 from polyseme.interfaces import EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.neural.layers import ScalarMix
 from polyseme.neural.softmax import log_frequencies
@@ -194,16 +194,16 @@ class Xlm(TrainedTransformer):
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
         """The model that was saved as ``parts``."""
-        tensors = dict(parts.tensors)
-        frequencies, languages = tensors.pop("languages", None), parts.tables.get("languages", [])
-        centres = tensors.pop("centres", None)
+        tensors = {name: array for name, array in parts.tensors.items() if name not in ("languages", "centres")}
         plain = TransformerEncoder.from_parts(options, Parts(tensors, {}, parts.files), about)
-        wanted = (len(languages), plain.network.vocabulary_size)
-        if frequencies is None or frequencies.shape != wanted or not languages or not (frequencies > 0).all():
-            raise FormatError("the model folder was altered: the table of its languages is missing or misshapen")
+        languages = parts.table("languages")
+        frequencies = parts.tensor("languages", (len(languages), plain.network.vocabulary_size))
+        if not languages or not (frequencies > 0).all():
+            raise altered_model("the table of its languages is empty, or its frequencies are not above 0")
         shape = (len(languages), plain.n_layers, plain.dim)
-        if centres is not None and not (centres.shape == shape and np.isfinite(centres).all()):
-            raise FormatError("the model folder was altered: the centres of its languages are misshapen or not finite")
+        centres = parts.tensor("centres", shape) if "centres" in parts.tensors else None
+        if centres is not None and not np.isfinite(centres).all():
+            raise altered_model("the centres of its languages are not finite")
         frequency_table = np.array(frequencies, dtype=np.float32)
         return cls(
             options, plain.network, plain.pieces, list(languages), frequency_table,
