@@ -13,7 +13,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.disk.files import open_plain
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, altered_model
+
+Network = TypeVar("Network", bound=nn.Module)
 
 # What torch.load raises for files that are truncated, altered, or contain something other than data.
 _DAMAGES = (
@@ -105,6 +107,33 @@ def load_arrays(
     for name, tensor in state.items():
         array = arrays.get(prefix + name)
         if array is None or tuple(array.shape) != tuple(tensor.shape):
-            raise FormatError(f"the model folder was altered: its weights {prefix + name!r} are missing or misshapen")
+            raise altered_model(f"its weights {prefix + name!r} are missing or misshapen")
         state[name] = torch.from_numpy(np.array(array)).to(tensor.dtype)
     module.load_state_dict(state, strict=False)
+
+
+def with_weights(
+    make: Callable[[], Network],
+    weights: Mapping[str, NDArray[Any] | Tensor],
+    refuse: Callable[[str], FormatError] = altered_model,
+) -> Network:
+    """The module that ``make`` returns, with exactly these weights in float32, which are copied if they are arrays.
+
+    Any that is missing, of another shape or not of the module is the error that ``refuse`` makes of the reason.
+    """
+    with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
+        module = make()
+    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    for name in sorted({*wanted, *weights}):
+        if name not in weights:
+            raise refuse(f"the model lacks the weights {name!r}")
+        if name not in wanted:
+            raise refuse(f"the model has weights {name!r} that its options do not describe")
+        if (shape := tuple(weights[name].shape)) != wanted[name]:
+            raise refuse(f"the weights {name!r} have the shape {shape}, but its options describe {wanted[name]}")
+    module.load_state_dict({name: _float32(weight) for name, weight in weights.items()}, assign=True)
+    return module
+
+
+def _float32(weight: NDArray[Any] | Tensor) -> Tensor:
+    return weight.float() if isinstance(weight, Tensor) else torch.from_numpy(np.array(weight, dtype=np.float32))

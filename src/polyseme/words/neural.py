@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import Ints
-from polyseme.errors import FormatError, TrainingError
+from polyseme.errors import TrainingError
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -162,27 +162,19 @@ class NeuralVectors(WordVectors):
 
     def parts(self) -> Parts:
         """The weights by their names in the module, and the counts of words and classes."""
-        weights = {name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        from polyseme.neural.weights import arrays_of
+
         counts = {"counts": self.vocabulary.counts, "class_counts": self.class_counts}
-        return Parts({**weights, **counts}, {"vocab": self.index_to_key})
+        return Parts({**arrays_of(self.module), **counts}, {"vocab": self.index_to_key})
 
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
-        import torch
+        from polyseme.neural.weights import with_weights
 
         vocabulary = vocabulary_of(parts)
-        given = dict(parts.tensors)
-        counts = given.pop("class_counts", np.empty(0))
-        del given["counts"]
-        with torch.device("meta"):  # shapes only: no memory is allocated before they are known to agree
-            module = cls.network(len(vocabulary), options)
-        wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-        if {name: array.shape for name, array in given.items()} != wanted or counts.shape != (
-            len(vocabulary) + SPECIALS,
-        ):
-            raise FormatError("the model folder was altered: its weights are not those its options describe")
-        state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in given.items()}
-        module.load_state_dict(state, assign=True)
+        counts = parts.tensor("class_counts", (len(vocabulary) + SPECIALS,))
+        weights = {name: array for name, array in parts.tensors.items() if name not in ("counts", "class_counts")}
+        module = with_weights(lambda: cls.network(len(vocabulary), options), weights)
         return cls(vocabulary, module, options=options, about=about, counts=np.asarray(counts, dtype=np.int64))
 
 

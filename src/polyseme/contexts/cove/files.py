@@ -26,8 +26,9 @@ def tells(path: Path, head: bytes) -> bool:
 
 def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     """The encoder, with the word vectors from the other file in its folder; ``load`` opens that file."""
-    from polyseme.contexts.cove.model import Cove, filled
-    from polyseme.neural.weights import read_tensors
+    from polyseme.contexts.cove.model import Cove
+    from polyseme.contexts.cove.network import Translator
+    from polyseme.neural.weights import read_tensors, with_weights
 
     path = Path(path)
     file = files_with_keys(path, _KEY)[0] if path.is_dir() else path
@@ -42,7 +43,7 @@ def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
              for name, tensor in state.items() for layer in range(2) if f"_l{layer}" in name}  # fmt: skip
     if len(named) != len(state):
         raise FormatError(f"{file} has weights that an MT-LSTM of two layers does not have")
-    network = filled(options, {n: t.float() for n, t in named.items()}, dim=options.dim, n_source=0, n_target=0)
+    network = with_weights(lambda: Translator(options, n_source=0, n_target=0, dim=options.dim), named, FormatError)
     return Cove(options, network, TargetVocabulary([]), TargetVocabulary([]), vectors=vectors)
 
 

@@ -28,9 +28,10 @@ from polyseme.contexts.cove.target_vocabulary import TargetVocabulary
 from polyseme.contexts.cove.train import HELD_OUT, SourceVectors, TranslationTask, kept_pairs, padded
 from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, WordVectorsInterface
 from polyseme.neural.batches import mask_of
+from polyseme.neural.weights import arrays_of, with_weights
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.segment import Segmentation, mostly_chinese
@@ -181,38 +182,23 @@ class Cove(Trainable, ContextEncoder):
 
     def parts(self) -> Parts:
         """The weights, the vocabularies of both languages, and the given word vectors as a model of their own."""
-        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
+        tables = {"source": self.source_words.known, "target": self.target_words.known}
         models = {} if self.vectors is None else {"vectors": self.vectors}
-        return Parts(tensors, {"source": self.source_words.known, "target": self.target_words.known}, {}, models)
+        return Parts(arrays_of(self.network), tables, {}, models)
 
     @classmethod
     def from_parts(cls, options: CoveOptions, parts: Parts, about: About) -> Self:
         vectors = parts.models.get("vectors")
         if vectors is not None and not (isinstance(vectors, WordVectorsInterface) and isinstance(vectors, Model)):
-            raise FormatError("the model folder was altered: vectors/ contains no word vectors")
+            raise altered_model("vectors/ contains no word vectors")
         source, target = (TargetVocabulary(parts.tables.get(name, [])) for name in ("source", "target"))
-        state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
-        network = filled(
-            options, state, dim=options.dim if vectors is None else vectors.vector_size,
-            n_source=len(source) if vectors is None else 0,
-            n_target=len(target) if any(name.startswith("decoder.") for name in state) else 0,
-        )  # fmt: skip
+        sizes = {
+            "dim": options.dim if vectors is None else vectors.vector_size,
+            "n_source": len(source) if vectors is None else 0,
+            "n_target": len(target) if any(name.startswith("decoder.") for name in parts.tensors) else 0,
+        }
+        network = with_weights(lambda: Translator(options, **sizes), parts.tensors)
         return cls(options, network, source, target, vectors=vectors, about=about)
-
-
-def filled(options: CoveOptions, state: dict[str, Tensor], *, dim: int, n_source: int, n_target: int) -> Translator:
-    """A network of these sizes with these weights; raises FormatError if they do not fit."""
-    with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
-        network = Translator(options, n_source=n_source, n_target=n_target, dim=dim)
-    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    for name in sorted({*wanted, *given}):
-        if wanted.get(name) != given.get(name):
-            raise FormatError(
-                f"the weights {name!r} have the shape {given.get(name)}, but should have {wanted.get(name)}"
-            )
-    network.load_state_dict(state, assign=True)
-    return network
 
 
 def _units(data: Parallel, wanted: str) -> str:

@@ -39,6 +39,7 @@ from polyseme.interfaces import (
 )
 from polyseme.neural.batches import Packing
 from polyseme.neural.layers import ScalarMix
+from polyseme.neural.weights import arrays_of, load_arrays, with_weights
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -200,11 +201,9 @@ class Elmo(Trainable, ContextEncoder, LanguageModel):
 
     def parts(self) -> Parts:
         """The weights by their names in the module, and the tables of characters and words."""
-        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.bilm.state_dict().items()}
-        tensors["mix.scalars"] = self.mix.scalars.detach().cpu().numpy()
-        tensors["mix.gamma"] = self.mix.gamma.detach().cpu().numpy()
         tables = {"characters": self.alphabet.characters} if self.alphabet.characters else {}
         words = self.classes or self.alphabet.words
+        tensors = {**arrays_of(self.bilm), **arrays_of(self.mix, "mix.")}
         return Parts(tensors, {**tables, **({"vocab": words} if words else {})})
 
     @classmethod
@@ -212,31 +211,16 @@ class Elmo(Trainable, ContextEncoder, LanguageModel):
         """The model that was saved as ``parts``."""
         words = parts.tables.get("vocab", [])
         alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
-        tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
         mix = ScalarMix(options.n_layers + 1)
-        for name, parameter in (("mix.scalars", mix.scalars), ("mix.gamma", mix.gamma)):
-            tensor = tensors.pop(name, None)
-            if tensor is None or tensor.shape != parameter.shape:
-                raise FormatError(f"the model was altered: its {name!r} is missing or misshapen")
-            parameter.data = tensor.float()
+        load_arrays(mix, parts.tensors, "mix.")
+        tensors = {name: array for name, array in parts.tensors.items() if name not in ("mix.scalars", "mix.gamma")}
         n_classes = len(words) + WORD_SPECIALS if "softmax_weight" in tensors else 0
         project = "encoder.projection.weight" in tensors
-        bilm = filled(BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project), tensors)
+        config = BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project)
+        bilm = with_weights(lambda: BiLM(config), tensors).eval()
         return cls(options, alphabet, bilm, classes=words if n_classes else None, mix=mix, about=about)
 
 
 def filled(config: BiLMConfig, tensors: dict[str, torch.Tensor]) -> BiLM:
-    """A biLM of these sizes with these weights; raises FormatError if any is missing, misshapen or unexpected."""
-    with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
-        bilm = BiLM(config)
-    wanted = bilm.state_dict()
-    for name in sorted({*wanted, *tensors}):
-        if name not in tensors:
-            raise FormatError(f"the model lacks the weights {name!r}")
-        if name not in wanted:
-            raise FormatError(f"the model has weights {name!r} that its options do not describe")
-        if tensors[name].shape != wanted[name].shape:
-            shapes = f"{tuple(tensors[name].shape)}, but its options describe {tuple(wanted[name].shape)}"
-            raise FormatError(f"the weights {name!r} have the shape {shapes}")
-    bilm.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
-    return bilm.eval()
+    """A biLM of these sizes with the weights of published files."""
+    return with_weights(lambda: BiLM(config), tensors, FormatError).eval()

@@ -32,7 +32,7 @@ from polyseme.contexts.fine_tuning import TunableEncoder
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
@@ -45,6 +45,7 @@ from polyseme.interfaces import (
 from polyseme.neural.batches import BudgetBatches, Packing
 from polyseme.neural.lstm import State, stretches
 from polyseme.neural.softmax import Sampling, log_losses
+from polyseme.neural.weights import arrays_of, with_weights
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.byte_pairs import BytePairs
@@ -303,22 +304,12 @@ class Ulmfit(Trainable, ContextEncoder, LanguageModel):
 
     def parts(self) -> Parts:
         """The weights by their names in the module, the units, and the merges of the byte pairs."""
-        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
         files = {"tokenizer.json": self.units.pieces.to_json()} if self.units.pieces else {}
-        return Parts(tensors, {"vocab": self.units.known}, files)
+        return Parts(arrays_of(self.module), {"vocab": self.units.known}, files)
 
     @classmethod
     def from_parts(cls, options: UlmfitOptions, parts: Parts, about: About) -> Self:
         merges = parts.files.get("tokenizer.json")
         units = Units(options.units, parts.tables.get("vocab", []), BytePairs.from_json(merges) if merges else None)
-        with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
-            module = AwdLstm(len(units), options)
-        wanted = module.state_dict()
-        if set(wanted) != set(parts.tensors):
-            raise FormatError("the model folder was altered: its weights are not those its options describe")
-        for name, array in parts.tensors.items():
-            if tuple(array.shape) != tuple(wanted[name].shape):
-                raise FormatError(f"the model folder was altered: {name!r} has the shape {tuple(array.shape)}")
-        state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
-        module.load_state_dict(state, assign=True)
+        module = with_weights(lambda: AwdLstm(len(units), options), parts.tensors)
         return cls(options, units, module, about=about)

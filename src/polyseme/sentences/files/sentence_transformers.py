@@ -16,6 +16,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.disk.files import parse_json, read_settings, read_small
 from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
+from polyseme.neural.weights import arrays_of
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding
 from polyseme.sentences.token_table import TokenTable, TokenTableOptions
@@ -282,6 +283,5 @@ def _write_step(folder: Path, number: int, step: Step) -> dict[str, Any]:
             "activation_function": f"{where}.{step.activation}",
         }
         module = _write_module(folder, number, "Dense", settings)
-    tensors = {name: tensor.numpy() for name, tensor in step.state_dict().items()}
-    tensor_file.write(folder / module["path"] / "model.safetensors", tensors, {"format": "pt"})
+    tensor_file.write(folder / module["path"] / "model.safetensors", arrays_of(step), {"format": "pt"})
     return module

@@ -27,6 +27,7 @@ from polyseme.disk.atomic import new_files, of_one_version
 from polyseme.disk.disk_space import written_hdf5
 from polyseme.disk.files import PlainFile
 from polyseme.errors import FormatError, OptionError
+from polyseme.neural.weights import arrays_of
 from polyseme.options import make_options
 
 _LSTM = "RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
@@ -276,7 +277,7 @@ def _plain(clip: float) -> float | int | None:
 
 def _their_arrays(model: Elmo) -> dict[str, NDArray[np.float32]]:
     config = model.bilm.config
-    ours = {name: tensor.detach().cpu().numpy() for name, tensor in model.bilm.state_dict().items()}
+    ours = arrays_of(model.bilm)
     theirs_by_name = {"char_embed": ours["encoder.characters"]}
     for number in range(len(config.filters)):
         theirs_by_name[f"CNN/W_cnn_{number}"] = ours[f"encoder.convolutions.{number}.weight"].transpose(2, 1, 0)[None]
