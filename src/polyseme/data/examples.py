@@ -285,3 +285,31 @@ def _advice(detected: DetectedFile) -> str:
 def texts_of(examples: Examples) -> list[str]:
     """The texts of labelled examples."""
     return [row.text for row in examples]  # type: ignore[union-attr]
+
+
+def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
+    """For every example, the index of its label in ``labels``; -1 for a label that is not there."""
+    place = {label: number for number, label in enumerate(labels)}
+    known = np.array([place.get(label, -1) for label in examples.labels], dtype=np.int64)
+    return known[np.asarray(examples.targets, dtype=np.int64)]
+
+
+def tell_odd_labels(train: Examples, dev: Examples | None) -> None:
+    """Say which labels have one example only, and which only the held-out examples have."""
+    counts = np.bincount(np.asarray(train.targets, dtype=np.int64), minlength=len(train.labels))
+    for number in np.flatnonzero(counts == 1).tolist():
+        row = int(np.flatnonzero(train.targets == number)[0]) + 1
+        log.warning("%s: the label %r has one example (row %d)", train.path, train.labels[number], row)
+    if dev is not None:
+        tell_unknown_labels(train.labels, dev)
+
+
+def tell_unknown_labels(known: list[str], examples: Examples) -> None:
+    """Say which labels of examples were not there to be learned."""
+    unknown = np.flatnonzero(targets_of(examples, known) < 0).tolist()
+    for name in dict.fromkeys(examples.labels[int(examples.targets[row])] for row in unknown):
+        rows = [row + 1 for row in unknown if examples.labels[int(examples.targets[row])] == name]
+        log.warning(
+            "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
+            examples.path, name, len(rows), rows[0],
+        )  # fmt: skip

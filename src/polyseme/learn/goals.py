@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, targets_of
 from polyseme.errors import TrainingError
 from polyseme.learn.metrics import PRIMARY, Figures, classification
 from polyseme.learn.prepared import PreparedInputs, in_order
@@ -150,13 +150,6 @@ def check_classes(data: Examples) -> None:
         raise TrainingError(f"the labels of {data.path} are numbers, but this learns classes (use scored=False)")
     if len(data.labels) < 2:
         raise TrainingError(f"all texts of {data.path} have one label: there is nothing to learn")
-
-
-def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
-    """For every example, the index of its label in ``labels``; -1 for a label that is not there."""
-    place = {label: number for number, label in enumerate(labels)}
-    known = np.array([place.get(label, -1) for label in examples.labels], dtype=np.int64)
-    return known[np.asarray(examples.targets, dtype=np.int64)]
 
 
 def gold_labels(examples: Examples) -> list[str]:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from polyseme.arrays import FloatArray
-from polyseme.data.examples import Examples, texts_of
+from polyseme.data.examples import Examples, tell_odd_labels, tell_unknown_labels, texts_of
 from polyseme.data.labels import cut_label
 from polyseme.errors import OptionError, altered_model
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
@@ -32,15 +32,7 @@ from polyseme.sentences.learned import LearnedEncoder
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.heads import restored_texts, text_reader
-from polyseme.tasks.model import (
-    Prediction,
-    TaskModel,
-    TaskReport,
-    predictions,
-    several,
-    tell_odd_labels,
-    tell_unknown_labels,
-)
+from polyseme.tasks.model import Prediction, TaskModel, TaskReport, predictions, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, UlmfitHeadOptions, head_options
 from polyseme.tasks.ulmfit import UlmfitReader, new_layers, ulmfit_learning
 from polyseme.training.run import Run

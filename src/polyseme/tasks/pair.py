@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, tell_odd_labels, tell_unknown_labels
 from polyseme.data.labels import MOST_STEPS, scale_steps, spread
 from polyseme.errors import OptionError, TrainingError, altered_model
 from polyseme.interfaces import SentenceEncoder
@@ -41,15 +41,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.classify import class_report
 from polyseme.tasks.heads import frozen_encoder, learning_texts, one_transformer, tuned, tunes_texts
-from polyseme.tasks.model import (
-    Prediction,
-    TaskModel,
-    TaskReport,
-    predictions,
-    several,
-    tell_odd_labels,
-    tell_unknown_labels,
-)
+from polyseme.tasks.model import Prediction, TaskModel, TaskReport, predictions, several
 from polyseme.tasks.options import CosineOptions, CrossOptions, MatchingOptions, PairOptions, TaskOptions, head_options
 from polyseme.text.segment import Segmentation
 from polyseme.training.run import Run
