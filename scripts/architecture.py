@@ -30,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "polyseme"
 PAGES = {"docs/architecture.md": False, "docs/zh/architecture.md": True}  # page → whether it is in Chinese
 PORT = 8639
-ATTEMPTS = 3  # Python drops a profile function for good if an error reaches it, as from an object's finalizer
 _FUNCTION = 0x1  # CO_OPTIMIZED: a function, and neither a module nor the body of a class
 
 
@@ -157,14 +156,13 @@ def walk(name: str) -> Steps:
     with tempfile.TemporaryDirectory() as folder:
         WALKS[name].prepare(Path(folder))
         command = [sys.executable, __file__, "--walk", name]
-        for _ in range(ATTEMPTS):
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
-            if done.returncode:
-                raise SystemExit(f"{name}: {done.stderr}")
-            steps: Steps = json.loads((Path(folder) / "files.json").read_text(encoding="utf-8"))
-            if steps:
-                return steps
-    raise SystemExit(f"{name}: no function of the package was seen: {done.stderr}")
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            raise SystemExit(f"{name}: {done.stderr}")
+        steps: Steps = json.loads((Path(folder) / "files.json").read_text(encoding="utf-8"))
+    if not steps:
+        raise SystemExit(f"{name}: nothing below {SOURCE} was called: is another polyseme on the path (PYTHONPATH)?")
+    return steps
 
 
 def record(name: str) -> None:
