@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import Ints
 from polyseme.contexts.fine_tuning import GivenEncoder, begin_tuning, usual_rate
 from polyseme.data.examples import Examples
 from polyseme.learn.goals import Goal
@@ -24,7 +25,7 @@ from polyseme.learn.prepared import PreparedInputs, on, run
 from polyseme.neural.batches import sized_batches
 from polyseme.options import part_of
 from polyseme.training.optimisers import ParameterGroup
-from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.task import RowsTask, Score
 from polyseme.training.torchrun import chosen_device
 
 HELD_OUT = 0.1  # fraction of the examples used for early stopping, if no dev set is given
@@ -37,7 +38,7 @@ class Held(NamedTuple):
     prepared: PreparedInputs
 
 
-class Learning(BatchTask):
+class Learning(RowsTask):
     """Prepared inputs through a net, whose outputs are to become what is wanted of each row.
 
     The net returns its outputs for a batch, and what it adds to the loss of each row, ``(B,)`` or None.
@@ -67,18 +68,12 @@ class Learning(BatchTask):
         self.mixing = [part for part in net.modules() if isinstance(part, InputModule)]
         self.batches = sized_batches(prepared.sizes, options.batch_size, options.seed)
 
-    def n_steps(self, epoch: int) -> int:
-        return self.batches.n_steps(epoch)
-
-    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
-        if not len(rows):
-            return torch.zeros(()), 0
+    def loss_of(self, rows: Ints) -> Tensor:
         outputs, added = self.module(on(self.device, self.prepared.batch(rows, learning=True)))
         total = self.goal.loss(outputs, self.wanted[rows])
         if added is not None:
             total = total + added.sum()
-        return total + len(rows) * sum((part.penalty() for part in self.mixing), start=0.0), len(rows)
+        return total + len(rows) * sum((part.penalty() for part in self.mixing), start=0.0)
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
         """Given encoders have their own learning rate; their lower layers learn more slowly or not at all."""

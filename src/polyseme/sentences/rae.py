@@ -49,7 +49,7 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.task import RowsTask, Score
 from polyseme.words.word2vec import Word2Vec, Word2VecOptions
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def _own_vectors(corpus: Corpus, options: RaeOptions) -> WordVectorsInterface:
     return Word2Vec.train(corpus, wanted, Run())
 
 
-class UnfoldingTask(BatchTask):
+class UnfoldingTask(RowsTask):
     """Training: encode sentences and reconstruct them."""
 
     module: EncoderNet
@@ -358,14 +358,8 @@ class UnfoldingTask(BatchTask):
         self.module, self.options = encoder.net, encoder.options
         self.batches = sized_batches(self.texts.sizes, self.options.batch_size, self.options.seed)
 
-    def n_steps(self, epoch: int) -> int:
-        return self.batches.n_steps(epoch)
-
-    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
-        if not len(rows):
-            return torch.zeros(()), 0
-        return self._error(self.module, self.texts, rows)[0], len(rows)
+    def loss_of(self, rows: Ints) -> Tensor:
+        return self._error(self.module, self.texts, rows)[0]
 
     def _error(self, module: Any, texts: Any, rows: Ints) -> tuple[Tensor, int]:
         encoder: RaeModule = module.encoder

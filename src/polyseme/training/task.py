@@ -19,7 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import Ints
 from polyseme.errors import OptionError, close_matches
+from polyseme.neural.batches import BudgetBatches
 from polyseme.training.optimisers import BETAS, ParameterGroup
 
 
@@ -115,6 +117,23 @@ class BatchTask(Task):
             return Loss(0.0, 0)
         (total / n).backward()  # type: ignore[no-untyped-call]
         return Loss(float(total.detach()), n)
+
+
+class RowsTask(BatchTask):
+    """A task over rows of inputs, in batches of rows of similar length."""
+
+    batches: BudgetBatches
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        return (self.loss_of(rows), len(rows)) if len(rows) else (torch.zeros(()), 0)
+
+    @abstractmethod
+    def loss_of(self, rows: Ints) -> Tensor:
+        """The sum of the losses of these rows."""
 
 
 def read_shares(text: str | None, names: Iterable[str], usual: Mapping[str, float]) -> dict[str, float]:
