@@ -28,6 +28,7 @@ import logging
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ USUAL_ROWS = 384  # rows of a typical matrix product
 LARGEST = 100_000_000  # weights of all layers at most, since the copy takes as much memory again
 
 
-class PreparedLinear(nn.Module):
+class PreparedLinear(nn.Module, ABC):
     """A linear layer for inference, with the weights of ``layer`` prepared for its product."""
 
     def __init__(self, layer: nn.Module) -> None:
@@ -62,9 +63,9 @@ class PreparedLinear(nn.Module):
         bias: Tensor | None = self._layers[0].bias  # type: ignore[assignment]
         return bias
 
+    @abstractmethod
     def prepare(self, weight: Tensor) -> Any:
         """What the product needs instead of the weight."""
-        raise NotImplementedError
 
     @property
     def prepared(self) -> Any:
